@@ -1,0 +1,49 @@
+"""The interface of a pruning rule."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from server.evidence import Evidence, Suspicion
+from server.suspicion import SuspicionScore
+from sim.kernel.component import Component
+from sim.kernel.randomness import Streams
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Who is flagged, and the threshold on the score that says so (infinite: nobody; NaN: no threshold exists)."""
+
+    flagged: np.ndarray  # (n,) bool
+    gamma: float
+
+
+@dataclass(frozen=True)
+class PruningContext:
+    """What a rule may ask for beyond the scores."""
+
+    evidence: Evidence
+    scorer: SuspicionScore
+    streams: Streams
+    validation_accuracy: Callable[[np.ndarray], float]  # trains once with these users removed; expensive
+    held: dict[str, object]  # the rule's own memory between rounds (cleared when noise is redrawn): e.g. a chosen gamma
+    epoch: int
+
+
+class Pruning(Component, family="server.pruning", home="server.pruning"):
+    """Which users to remove, from their suspicion."""
+
+    @abstractmethod
+    def decide(self, suspicion: Suspicion, context: PruningContext) -> Decision:
+        """Flag users. Nobody with a NaN score is flagged."""
+
+
+class NoPruning(Pruning, kind="none"):
+    """Nobody is removed."""
+
+    def decide(self, suspicion: Suspicion, context: PruningContext) -> Decision:
+        return Decision(np.zeros(len(suspicion.score), dtype=bool), float("nan"))

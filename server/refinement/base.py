@@ -1,0 +1,43 @@
+"""The interface of a refinement."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from agents.privacy.ties import TieProtocol
+from server.evidence import Evidence, Structure
+from sim.kernel.component import Component
+from sim.kernel.randomness import Streams
+
+
+class Refinement(Component, family="server.refinement", home="server.refinement"):
+    """How the server turns reports into the graph that it trains on."""
+
+    accepts: ClassVar[tuple[str, ...]] = ("verification-list",)  # report forms (TieProtocol.form) it can work with
+    uses_features: ClassVar[bool] = False  # needs public features
+    curator: ClassVar[str] = "none"  # "trusted" for centrally private methods
+    weighted: ClassVar[bool] = False  # may publish weights
+
+    def tie_protocol(self, epsilon: float, levels: int) -> TieProtocol:
+        """The reports this method asks for when the scenario says `privacy.ties.kind: auto`."""
+        from agents.privacy.ties.verification_list import VerificationList
+
+        return VerificationList(epsilon=epsilon, levels=levels)
+
+    def broadcast(self, phase: int, evidence: Evidence, streams: Streams) -> dict[str, np.ndarray]:
+        """For protocols of several phases: what the server publishes after `phase` (server ids), from what it has."""
+        return {}
+
+    @abstractmethod
+    def refine(self, evidence: Evidence, kept: np.ndarray, streams: Streams) -> Structure:
+        """The published structure. `kept` (n,) bool: users not pruned; nobody else may have a tie."""
+
+    def warm_up(self) -> None:
+        """Compile kernels, so that the stage's clock measures work only. Called once before the first round."""
+
+    def controls(self, evidence: Evidence, kept: np.ndarray, truth_size: int, streams: Streams) -> dict[str, Any]:
+        """Named structures to train beside the result (public-only twins and the like): {name: Structure}."""
+        return {}
