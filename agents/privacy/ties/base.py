@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field
@@ -50,10 +50,14 @@ class TieProtocol(Component, family="privacy.ties", home="agents.privacy.ties"):
 
     epsilon: float = Field(gt=0)
 
-    @property
-    def levels(self) -> int:
-        """kappa: the largest level of a list entry (1 for binary reports)."""
-        return 1
+    if TYPE_CHECKING:
+        levels: int  # kappa: the largest level of a list entry; a field where a kind has levels, 1 elsewhere
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **keywords: Any) -> None:
+        super().__pydantic_init_subclass__(**keywords)
+        if not cls.is_family() and "levels" not in cls.model_fields:
+            cls.levels = 1
 
     def localised(self, unit: str, participants: int, share: float) -> Self:
         """The same protocol with the local budget per list entry of one report.
