@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 Path = tuple[str | int, ...]
 
@@ -36,10 +35,12 @@ class Component(Section):
     """Base of everything that a scenario names by `kind` (see the module docstring).
 
     Class keywords: a family base passes `family="server.suspicion", home="server.suspicion"` (and `tag` when its key
-    is not called `kind`); a concrete class passes `kind="mean-gap"`. `source` names the paper or derivation.
+    is not called `kind`); a concrete class passes `kind="mean-gap"`. `source` names the paper or derivation. A family
+    base may set `default_kind`: what an omitted `kind` means.
     """
 
     kind: ClassVar[str] = ""
+    default_kind: ClassVar[str] = ""
     source: ClassVar[str] = ""
     _family: ClassVar[Family]
 
@@ -68,7 +69,8 @@ class Component(Section):
             schema = dict(handler.resolve_ref_schema(handler(core_schema)))
             tag = cls._family.tag
             schema["properties"] = {tag: {"const": cls.kind}, **schema.get("properties", {})}
-            schema["required"] = [tag, *schema.get("required", [])]
+            named = [] if cls.kind == cls._family.base.default_kind else [tag]
+            schema["required"] = [*named, *schema.get("required", [])]
             schema["description"] = summary_line(cls)
             return schema
         options = [handler.resolve_ref_schema(handler(c.__pydantic_core_schema__)) for c in cls._family.classes()]
@@ -234,13 +236,11 @@ def build(cls: type[Section], data: Any, path: Path, problems: list[Problem]) ->
     values = dict(data)
     if issubclass(cls, Component) and cls.is_family():
         family = cls._family
-        if family.tag not in values:
-            first = family.base.model_fields.get(family.tag)
-            if first is None or first.default is PydanticUndefined:
-                family.load()
-                problems.append(Problem(path, f"key {family.tag!r} is missing; allowed: {', '.join(sorted(family.kinds))}"))
-                return None
-        kind = values.pop(family.tag)
+        if family.tag not in values and not family.base.default_kind:
+            family.load()
+            problems.append(Problem(path, f"key {family.tag!r} is missing; allowed: {', '.join(sorted(family.kinds))}"))
+            return None
+        kind = values.pop(family.tag, family.base.default_kind)
         try:
             if not isinstance(kind, str):
                 family.load()
