@@ -7,6 +7,8 @@ continuous mechanisms, draw j for the one-bit ones. `tests/agents/test_feature_k
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -89,4 +91,48 @@ def window_outputs(values, chosen, senders, epochs, key, inside, window, low, to
                 output = low + (total - window) * unit(words[1])
                 if output >= left:
                     output += window
+            values[r, i] = np.rint(output / grid) * grid
+
+
+@njit(cache=True, nogil=True)
+def bit_outputs(values, chosen, senders, epochs, key, base, gain):
+    """Replace values by +1 with probability base + gain * value, else by -1."""
+    rows, sampled = values.shape
+    for r in range(rows):
+        group = -1
+        words = philox(0, 0, 0, 0, key[0], key[1])
+        for i in range(sampled):
+            if chosen[r, i] // 4 != group:
+                group = chosen[r, i] // 4
+                words = philox(1 + group, 1, senders[r], epochs[r], key[0], key[1])
+            chance = base + gain * np.float64(values[r, i])
+            values[r, i] = 1.0 if unit(words[chosen[r, i] % 4]) < chance else -1.0
+
+
+@njit(cache=True, nogil=True)
+def laplace_outputs(values, chosen, senders, epochs, key, grid, rate):
+    """Replace values by their neighbour on the grid (up or down at random, so the mean stays) plus two-sided geometric
+    noise of `grid` steps: step s has probability proportional to e^(-rate |s|)."""
+    rows, sampled = values.shape
+    for r in range(rows):
+        for i in range(sampled):
+            words = philox(1 + chosen[r, i], 1, senders[r], epochs[r], key[0], key[1])
+            place = np.float64(values[r, i]) / grid
+            step = np.floor(place)
+            if unit(words[2]) < place - step:
+                step += 1.0
+            step += np.floor(-math.log(1.0 - unit(words[0])) / rate)
+            step -= np.floor(-math.log(1.0 - unit(words[1])) / rate)
+            values[r, i] = step * grid
+
+
+@njit(cache=True, nogil=True)
+def gaussian_outputs(values, chosen, senders, epochs, key, sigma, grid):
+    """Replace values by value + sigma * normal (Box and Muller), rounded to the grid."""
+    rows, sampled = values.shape
+    for r in range(rows):
+        for i in range(sampled):
+            words = philox(1 + chosen[r, i], 1, senders[r], epochs[r], key[0], key[1])
+            radius = math.sqrt(-2.0 * math.log(1.0 - unit(words[0])))
+            output = values[r, i] + sigma * radius * math.cos(2.0 * math.pi * unit(words[1]))
             values[r, i] = np.rint(output / grid) * grid

@@ -24,7 +24,7 @@ class Draws(NamedTuple):
     key: np.ndarray  # (2,) uint64
 
 
-class SampledMechanism(FeatureMechanism):
+class PrivateMechanism(FeatureMechanism):
     """Perturbs m coordinates, chosen uniformly without replacement, and stores nothing for the others.
 
     A kind says how one coordinate is perturbed (`_outputs`), and the affine map that makes an output an unbiased
@@ -33,15 +33,10 @@ class SampledMechanism(FeatureMechanism):
     """
 
     epsilon: float = Field(gt=0)
-    dimensions: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
 
     @property
     def neutral(self) -> float:
         return 0.5
-
-    @abstractmethod
-    def _best(self, dimensions: int) -> int:
-        """The m that minimises the variance; may leave 1..dimensions."""
 
     @abstractmethod
     def _outputs(self, draws: Draws, dimensions: int) -> None:
@@ -55,9 +50,9 @@ class SampledMechanism(FeatureMechanism):
     def _coordinate_variance(self, value: np.ndarray, dimensions: int) -> np.ndarray:
         """Variance of slope * output + offset for a sampled coordinate."""
 
-    def sampled(self, dimensions: int) -> int:
-        wanted = self._best(dimensions) if self.dimensions == "auto" else self.dimensions
-        return max(1, min(dimensions, wanted))
+    def _split(self, dimensions: int) -> float:
+        """e = epsilon / m, the budget of one sampled coordinate, held below the overflow of its exponential."""
+        return min(self.epsilon / self.sampled(dimensions), 700.0)
 
     def perturb(
         self, features: sparse.csr_array, senders: np.ndarray, epochs: np.ndarray, streams: Streams
@@ -92,6 +87,20 @@ class SampledMechanism(FeatureMechanism):
         value = np.asarray(value, dtype=float)
         factor, centred = dimensions / self.sampled(dimensions), value - self.neutral
         return factor * (self._coordinate_variance(value, dimensions) + centred**2) - centred**2
+
+
+class SampledMechanism(PrivateMechanism):
+    """A mechanism whose m is a setting: given, or its own optimum."""
+
+    dimensions: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+
+    @abstractmethod
+    def _best(self, dimensions: int) -> int:
+        """The m that minimises the largest variance; `sampled` keeps it in 1..dimensions."""
+
+    def sampled(self, dimensions: int) -> int:
+        wanted = self._best(dimensions) if self.dimensions == "auto" else self.dimensions
+        return max(1, min(dimensions, wanted))
 
 
 def grid_below(bound: float, bits: int) -> float:

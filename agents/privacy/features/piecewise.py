@@ -15,7 +15,8 @@ class Piecewise(SampledMechanism, kind="piecewise"):
 
     Each of the m sampled coordinates gets e = epsilon / m. With t = 2 value - 1 and B = (e^(e/2) + 1)/(e^(e/2) - 1),
     the output is uniform on [l, l + B - 1], l = (B + 1)/2 t - (B - 1)/2, with probability e^(e/2)/(e^(e/2) + 1), and
-    uniform on the rest of [-B, B] otherwise. Its mean is t. `dimensions: auto` is m = max(1, min(d, floor(epsilon/2.5))).
+    uniform on the rest of [-B, B] otherwise. Its mean is t. `dimensions: auto` is m = floor(epsilon / 2.5),
+    from 1 to d.
 
     Floating point: outputs are multiples of a fixed power of two, about B / 2^22, so which outputs are possible does
     not depend on the value. Each of them collects about 2^30 of the 2^53 draws, so its probability is off by up to
@@ -31,21 +32,17 @@ class Piecewise(SampledMechanism, kind="piecewise"):
         """B, as 1 + 2 / (e^(e/2) - 1): exact for small and for large e."""
         return 1 + self._window(dimensions)
 
-    def _half(self, dimensions: int) -> float:
-        """e / 2, held below the overflow of its exponential."""
-        return min(self.epsilon / self.sampled(dimensions) / 2, 700.0)
-
     def _window(self, dimensions: int) -> float:
         """Width B - 1 of the likely outputs."""
-        return 2 / math.expm1(self._half(dimensions))
+        return 2 / math.expm1(self._split(dimensions) / 2)
 
     def _inside(self, dimensions: int) -> float:
         """Probability of the likely outputs."""
-        return 1 / (1 + math.exp(-self._half(dimensions)))
+        return 1 / (1 + math.exp(-self._split(dimensions) / 2))
 
     def spent(self, dimensions: int) -> tuple[float, float]:
         window, inside = self._window(dimensions), self._inside(dimensions)
-        outside = math.exp(-self._half(dimensions)) * inside
+        outside = math.exp(-self._split(dimensions) / 2) * inside
         ratio = math.log(inside) - math.log(window) - math.log(outside) + math.log(window + 2)
         return self.sampled(dimensions) * ratio, 0.0
 
