@@ -44,3 +44,9 @@ def confidence(pairs: MutualPairs, levels: int, asymmetry_penalty: float = 1.0) 
 def penalty_of(evidence: Evidence) -> float:
     """The asymmetry penalty of this run, or the default when the pipeline set none."""
     return float(evidence.extra.get(PENALTY, Attestation.model_fields["asymmetry_penalty"].default))
+
+
+def pairs_within(pairs: MutualPairs, users: np.ndarray) -> MutualPairs:
+    """The pairs whose two ends are both in the boolean mask `users`."""
+    inside = users[pairs.u] & users[pairs.v]
+    return MutualPairs(pairs.u[inside], pairs.v[inside], pairs.x[inside], pairs.y[inside])
