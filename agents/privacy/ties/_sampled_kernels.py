@@ -1,0 +1,87 @@
+"""Numba kernel of degree-preserving randomised response: a list of noisy ones in time proportional to its length.
+
+The full randomised-response row is never made. A zero entry ends up reported with probability (1 - p) keep, so the
+reported zeros of a block of 8,192 columns are found by geometric skips at that rate; a held entry ends up reported with
+probability p keep and has a word of its own, keyed by its column. Entries are independent given the noisy degree, which
+is what makes the two steps of the definition one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, uint64
+
+from sim.kernel.counter import philox, unit
+from sim.kernel.randomness import BLOCK
+
+_BLOCK = BLOCK
+_11 = np.uint64(11)
+_TO_OPEN_UNIT = 1.0 / 9007199254740992.0
+
+
+@njit(cache=True, nogil=True, inline="always")
+def laplace(word, scale):
+    """A Laplace draw of mean 0 from one word, by the inverse distribution function at the middle of its 2^-53 cell."""
+    centred = (float(word >> _11) + 0.5) * _TO_OPEN_UNIT - 0.5
+    return math.copysign(-scale * math.log(1.0 - 2.0 * abs(centred)), centred)
+
+
+@njit(cache=True, nogil=True)
+def keep_probability(noisy_degree, entries, truthful):
+    """Probability that a noisy one stays, so that a row of `entries` bits keeps about `noisy_degree` ones.
+
+    min(1, d / (d (2p - 1) + (n - 1)(1 - p))), with d = `noisy_degree`, p = `truthful` and n - 1 = `entries`; 0 for d
+    <= 0.
+    """
+    if noisy_degree <= 0.0:
+        return 0.0
+    return min(1.0, noisy_degree / (noisy_degree * (2.0 * truthful - 1.0) + entries * (1.0 - truthful)))
+
+
+@njit(cache=True, nogil=True)
+def sample_rows(indptr, indices, senders, epochs, columns, degree_scale, truthful, degree_key, key, held_key):
+    """Reported ones of some senders as (indptr, indices); `epochs` (k,) names each row's perturbation."""
+    out_indptr = np.zeros(len(senders) + 1, np.int64)
+    out = np.empty(2 * len(indices) + 64, np.int32)
+    size = 0
+    for row in range(len(senders)):
+        sender, epoch = senders[row], epochs[row]
+        held, last = indptr[row], indptr[row + 1]
+        word = philox(1, 0, sender, epoch, degree_key[0], degree_key[1])[0]
+        noisy_degree = float(last - held) + laplace(word, degree_scale)
+        keep = keep_probability(noisy_degree, float(columns - 1), truthful)
+        if keep > 0.0:
+            keep_held, log_drop = truthful * keep, math.log1p(-(1.0 - truthful) * keep)
+            for block in range((columns + _BLOCK - 1) // _BLOCK):
+                end = min(columns, (block + 1) * _BLOCK)
+                column = block * _BLOCK - 1
+                draw = 0
+                words = philox(1, block, sender, epoch, key[0], key[1])
+                while True:
+                    turn = draw & 3
+                    if turn == 0 and draw > 0:
+                        words = philox(1 + (draw >> 2), block, sender, epoch, key[0], key[1])
+                    word = words[0] if turn == 0 else words[1] if turn == 1 else words[2] if turn == 2 else words[3]
+                    draw += 1
+                    skip = math.log(1.0 - unit(word)) / log_drop
+                    column += 1 + int(min(skip, float(_BLOCK)))
+                    limit = min(column, end)
+                    while size + (last - held) + 1 >= len(out):
+                        larger = np.empty(2 * len(out), np.int32)
+                        larger[:size] = out[:size]
+                        out = larger
+                    while held < last and indices[held] < limit:
+                        own = philox(1, uint64(indices[held]), sender, epoch, held_key[0], held_key[1])
+                        if unit(own[0]) < keep_held:
+                            out[size] = indices[held]
+                            size += 1
+                        held += 1
+                    if column >= end:
+                        break
+                    if column != sender and not (held < last and indices[held] == column):
+                        out[size] = column
+                        size += 1
+        out_indptr[row + 1] = size
+    return out_indptr, out[:size].copy()
