@@ -1,0 +1,1 @@
+"""What attackers do: features, targets, ties, claims, timing. One family a module; see `agents.strategies.base`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -79,6 +80,30 @@ class TieProtocol(Component, family="privacy.ties", home="agents.privacy.ties"):
         """Reports of `senders` (k,) in phase `call.phase`, from their true lists `truth` (k, n) int8 levels (no stored
         zeros, sorted; the diagonal is empty). `self.epsilon` is the local budget of one report. Each row is a pure
         function of (its truth, its id, call.epoch, streams.seed): alone it has the same bits."""
+
+    @property
+    def false_positive(self) -> float:
+        """q0: probability that a zero entry is reported above zero, for (kappa+1)-ary randomized response."""
+        return self.levels / (math.exp(self.epsilon) + self.levels)
+
+    def speaks_for(self, senders: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Elementwise: does this sender report the entry about this other user?"""
+        return np.asarray(senders) != np.asarray(others)
+
+    def verbatim(self, truth: sparse.csr_array, senders: np.ndarray, call: RoundCall) -> TieReports:
+        """What users send who skip the randomization: of their lists the entries they speak for, and as every number
+        that the phase asks for the true degree. A phase that no honest client answers with a list gets none."""
+        honest = self.encode(truth, senders, Streams(0), call)
+        width = honest.numbers.shape[1]
+        numbers = np.repeat(np.diff(truth.indptr)[:, None].astype(float), width, axis=1)
+        if width and not honest.lists.nnz:
+            return TieReports(no_lists(*truth.shape), numbers)
+        entries = truth.tocoo()
+        rows, columns = entries.coords
+        kept = self.speaks_for(np.asarray(senders)[rows], columns)
+        lists = sparse.csr_array((entries.data[kept], (rows[kept], columns[kept])), shape=truth.shape, dtype=np.int8)
+        lists.sort_indices()
+        return TieReports(lists, numbers)
 
     def spent(self, phase: int) -> float:
         """Local epsilon per list entry that one report of this phase costs; sums to at most `epsilon` over phases."""
