@@ -17,8 +17,8 @@ class DegreeNoise:
 
     A changed list entry moves a degree by 1, and one number of a degree vector by 1: sensitivity 1. `geometric` adds
     whole numbers; `laplace` adds multiples of a power of two that divides 1. Both are the discrete Laplace
-    distribution, step s with probability proportional to e^(-rate |s|), so for whole degrees and a whole sensitivity the
-    outputs that are possible do not depend on the truth. Draws have 53 bits: noise beyond 36.7 scales cannot occur,
+    distribution, step s with probability proportional to e^(-rate |s|), so for whole degrees and a whole sensitivity
+    the possible outputs do not depend on the truth. Draws have 53 bits: noise beyond 36.7 scales cannot occur,
     and beyond 22 scales single outputs may be missing; this tail is not defended.
 
     Source: Dwork et al., TCC 2006; Ghosh et al., STOC 2009.
