@@ -259,9 +259,7 @@ def build(cls: type[Section], data: Any, path: Path, problems: list[Problem]) ->
             continue
         if many and isinstance(values[name], list):
             values[name] = [build(inner, item, (*path, name, i), problems) for i, item in enumerate(values[name])]
-        elif not many and not isinstance(values[name], str | int | float | bool):
-            values[name] = build(inner, values[name], (*path, name), problems)
-        elif not many and _only_section(info.annotation):
+        elif (not many and not isinstance(values[name], str | int | float | bool)) or (not many and _only_section(info.annotation)):
             values[name] = build(inner, values[name], (*path, name), problems)
         if len(problems) > before:
             failed.add(name)

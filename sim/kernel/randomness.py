@@ -37,6 +37,10 @@ class Streams:
         """A 63-bit integer, for libraries that take a seed (torch, scikit-learn, networkx, Mesa)."""
         return int(self.generator(purpose, ident).integers(0, 2**63 - 1))
 
+    def child(self, name: str) -> Streams:
+        """Streams of their own for one room, from which the parent's cannot be reopened."""
+        return Streams(self.integer(f"child/{name}"))
+
 
 def digest64(values: np.ndarray) -> int:
     """A fixed 64-bit digest of an array's bytes: names a held value, so that memoized noise can be keyed by it."""

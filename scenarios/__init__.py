@@ -1,0 +1,1 @@
+"""The scenarios that ship with Graphwarden, as package data."""

@@ -1,0 +1,30 @@
+"""The `server` section of a scenario: one component or section a stage."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from server.attestation import Attestation
+from server.denoising import Denoising, DualDenoising
+from server.intake import Intake
+from server.pruning import Pruning
+from server.pruning.threshold import Threshold
+from server.refinement import Refinement
+from server.refinement.attested import Attested
+from server.settings import NetworkTraining, Training
+from server.suspicion import SuspicionScore
+from server.suspicion.mean_gap import MeanGap
+from sim.kernel.component import Section
+
+
+class ServerSettings(Section):
+    """What the server does with the reports, stage by stage."""
+
+    memory: Literal["none", "last"] = "last"  # does a user's last report stand in when it sends nothing?
+    intake: Intake = Intake()
+    attestation: Attestation = Attestation()
+    suspicion: SuspicionScore = MeanGap()
+    pruning: Pruning = Threshold()
+    refinement: Refinement = Attested()
+    denoising: Denoising = DualDenoising()
+    training: Training = NetworkTraining()

@@ -1,0 +1,163 @@
+"""The `graphwarden` command. Heavy imports happen inside the commands, so that `--help` and `list` answer at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+from sim.kernel.errors import InputError, RunError
+
+app = typer.Typer(
+    name="graphwarden",
+    help="Agent-based federated simulation of private, poisoning-resilient graph learning.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario YAML file.")]
+Settings = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key: population.attackers.0.share=0.04")
+]
+Seed = Annotated[int | None, typer.Option("--seed", help="Override the seed.")]
+
+
+@app.callback(invoke_without_command=True)
+def _top(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+    if version:
+        from sim import __version__
+
+        print(f"graphwarden {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    scenario: Annotated[Path | None, typer.Argument(metavar="[SCENARIO]", help="A scenario YAML file.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="New run directory (default: runs/NAME-TIME).")] = None,
+    settings: Settings = [],  # noqa: B006 (typer reads the default)
+    seed: Seed = None,
+    resume: Annotated[Path | None, typer.Option("--resume", metavar="DIR", help="Finish an interrupted run.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run a scenario and write a run directory."""
+    from sim import progress
+
+    if (scenario is None) == (resume is None):
+        raise InputError("run: name a SCENARIO to start, or --resume DIR to finish an interrupted run (one of them)")
+    if resume is not None:
+        if settings or seed is not None or out is not None:
+            raise InputError("run --resume: takes no --set, --seed or --out; the run goes on as it was started")
+        from sim.runner import resume as finish
+        from sim.scenario import load_scenario
+
+        rounds = load_scenario(resume / "scenario.yaml").rounds if (resume / "scenario.yaml").exists() else 0
+        with progress.rounds(rounds, quiet) as tell:
+            result = finish(resume, tell)
+    else:
+        from sim.scenario import load
+
+        loaded = load(scenario, overrides(settings, seed))  # type: ignore[arg-type]
+        out = out or fresh_folder(loaded.scenario.name)
+        if not quiet:
+            progress.say_notes(loaded.notes)
+        with progress.rounds(loaded.scenario.rounds, quiet) as tell:
+            from sim.runner import run as start
+
+            result = start(loaded.scenario, out, tell)
+    if not quiet:
+        from sim.closing import closing
+
+        closing(result)
+
+
+@app.command()
+def validate(scenario: ScenarioFile, settings: Settings = [], seed: Seed = None) -> None:  # noqa: B006
+    """Check a scenario file; every problem is named with its line."""
+    from sim import progress
+    from sim.scenario import load
+
+    loaded = load(scenario, overrides(settings, seed))
+    progress.say_notes(loaded.notes)
+    print(f"{scenario}: valid ({loaded.scenario.name!r}, {loaded.scenario.rounds} rounds)")
+
+
+@app.command("list")
+def list_components(
+    family: Annotated[
+        str | None, typer.Argument(metavar="[KIND]", help="A family (server.suspicion), `graphs`, or `columns`.")
+    ] = None,
+) -> None:
+    """List every component with its parameters and source; or the columns; or the graphs."""
+    from sim.listing import show
+
+    show(family)
+
+
+@app.command()
+def schema() -> None:
+    """Print the scenario's JSON schema, for editors."""
+    import json
+
+    from sim.listing import scenario_schema
+
+    print(json.dumps(scenario_schema(), indent=2))
+
+
+def overrides(settings: list[str], seed: int | None) -> dict[str, Any]:
+    """`--set` and `--seed` as a mapping from dotted path to value."""
+    from sim.document import scalar
+
+    made: dict[str, Any] = {}
+    for item in settings:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"--set: found {item!r}; expected KEY=VALUE, as in server.pruning.kind=none")
+        made[key.strip()] = scalar(value)
+    if seed is not None:
+        made["seed"] = seed
+    return made
+
+
+def fresh_folder(name: str) -> Path:
+    """`runs/NAME-TIME`, with a number behind it when two runs start in one second."""
+    from datetime import datetime
+
+    stem = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    folder, number = stem, 1
+    while folder.exists():
+        number += 1
+        folder = stem.with_name(f"{stem.name}-{number}")
+    return folder
+
+
+def main() -> None:
+    """Entry point: exit code 0 done, 1 the run failed, 2 the input is wrong, 130 interrupted."""
+    sys.exit(guarded(sys.argv[1:]))
+
+
+def guarded(arguments: list[str]) -> int:
+    """Run the command line and turn every expected error into a message and an exit code."""
+    from sim.clash import complain_about_clash
+
+    try:
+        complain_about_clash()
+        code = app(args=arguments, prog_name="graphwarden", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except RunError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted: finished rounds are on disk; `graphwarden run --resume DIR` goes on", file=sys.stderr)
+        return 130

@@ -1,0 +1,282 @@
+"""The simulation: a Mesa model whose one step is one round, with a SimPy clock as master of time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any
+
+import mesa
+import numpy as np
+import simpy
+from agents.privacy.ledger import Ledger
+from scipy import sparse
+
+from agents.attacker import Attacker
+from agents.coalition import Coalition, Granted, Plan
+from agents.honest import HonestUser
+from agents.population import MEMOIZED, Population
+from agents.protocol import Feedback, Protocol, RoundCall
+from agents.report import ReportBatch, join
+from agents.user import User
+from server.pipeline import Outcome, Pipeline, adjacency
+from server.server import ServerAgent
+from sim.directory import Directory
+from sim.kernel.errors import InputError
+from sim.kernel.graphs import Graph
+from sim.kernel.network import collect
+from sim.kernel.randomness import Streams
+from sim.observer import Observer, RoundFacts
+from sim.scenario import Scenario
+
+Progress = Callable[[int, str], None]
+PHASES_A_ROUND = 16
+"""Network draws are keyed by round * 16 + phase."""
+
+
+class Simulation(mesa.Model):
+    """Builds a population from a scenario and runs its rounds. It keeps no ground truth: every honest user holds its own
+    part, and the observer (if any) a copy that nothing flows back from."""
+
+    def __init__(self, scenario: Scenario, progress: Progress | None = None) -> None:
+        streams = Streams(scenario.seed)
+        super().__init__(rng=streams.integer("mesa") % 2**32)
+        self.spec = scenario
+        self.round = 0
+        self.progress = progress
+        self.notes: list[str] = []  # sentences for the user, from before the first round
+        self.outcome: Outcome | None = None
+        self.environment = simpy.Environment()
+        graph = with_features(scenario, scenario.graph.load(streams))
+        self._streams = streams
+        self._settle(scenario, graph, streams)
+
+    def _settle(self, scenario: Scenario, graph: Graph, streams: Streams) -> None:
+        honest = graph.nodes
+        groups = scenario.population.attackers
+        sizes = [group.size(honest) for group in groups]
+        participants = honest + sum(sizes)
+        self.protocol = public_protocol(scenario, graph, participants)
+        self.directory = Directory.draw(participants, streams)
+        train, validation, test = scenario.graph.split.draw(graph.labels, streams)
+
+        self.population = Population.found(
+            scenario.population.honest,
+            graph.features,
+            graph.ties,
+            participants,
+            self.protocol.ties.levels,
+            streams.child("honest"),
+        )
+        self.users: list[User] = [HonestUser(self, i, self.population) for i in range(honest)]
+        self.coalitions: list[Coalition] = []
+        first = honest
+        for group, size in zip(groups, sizes):
+            members = np.arange(first, first + size)
+            granted = grant(group.knowledge, graph, train, participants)
+            coalition = Coalition(group, members, streams.child(f"attackers/{group.name}"), granted, honest)
+            self.coalitions.append(coalition)
+            self.users += [Attacker(self, int(i), coalition) for i in members]
+            first += size
+
+        known = self._labels(scenario, graph.labels, train | validation, streams)
+        everyone = np.arange(participants)
+        masks = [np.zeros(participants, dtype=bool) for _ in range(2)]
+        masks[0][:honest], masks[1][:honest] = train, validation
+        for coalition in self.coalitions:
+            if coalition.spec.labels == "random":
+                generator = streams.generator(f"attackers/{coalition.spec.name}/labels")
+                known[coalition.members] = generator.integers(0, graph.classes, len(coalition.members))
+                masks[0][coalition.members] = True
+        order = self.directory.stable[everyone]
+        pipeline = Pipeline(scenario.server, self.protocol, streams.child("server"))
+        pipeline.transition = scenario.privacy.labels.transition(graph.classes)
+        self.server = ServerAgent(self, pipeline, known[order], masks[0][order], masks[1][order])
+        self.server.pipeline.warm_up()
+
+        group_of = np.full(participants, -1)
+        for index, coalition in enumerate(self.coalitions):
+            group_of[coalition.members] = index
+        self.ledger = Ledger.open(scenario.privacy, self.protocol, participants, scenario.rounds)
+        self.observer = (
+            Observer(scenario, graph, self.directory, group_of, (train, validation, test))
+            if scenario.observer
+            else None
+        )
+
+    def _labels(self, scenario: Scenario, labels: np.ndarray, known: np.ndarray, streams: Streams) -> np.ndarray:
+        """(N,) labels as the server receives them: through the label mechanism for training and validation users."""
+        held = np.flatnonzero(known)
+        out = np.full(self.protocol.participants, -1, dtype=np.int64)
+        epochs = np.zeros(len(held), dtype=np.uint64)
+        out[held] = scenario.privacy.labels.perturb(
+            labels[held], held, epochs, streams.child("honest"), self.protocol.classes
+        )
+        return out
+
+    # One round ------------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One round: SimPy drives until the round's process ends."""
+        self.environment.run(until=self.environment.process(self._play()))
+
+    def _play(self) -> Generator[Any, Any, None]:
+        started, opened = time.perf_counter(), self.environment.now
+        self.round += 1
+        facts = RoundFacts(self.round)
+        self._tell("reports")
+        calls = [self._call(phase) for phase in range(self.protocol.ties.phases)]
+        for user in self.users:
+            user.hear(calls[0])
+        online = self.population.available(self.round) & self.ledger.allowed(self.round)[: self.population.size]
+        plans = [coalition.plan(calls[0], self._feedback(coalition)) for coalition in self.coalitions]
+        self._answer(plans)
+        self._note_presence(online, plans, facts)
+
+        self.server.open_round()
+        for call in calls:
+            clock = time.perf_counter()
+            batch = self._reports(call, np.flatnonzero(online), plans)
+            facts.clock("report", clock)
+            clock = time.perf_counter()
+            journeys = self.spec.network.journeys(
+                batch.senders, self._streams, self.round * PHASES_A_ROUND + call.phase
+            )
+            window = yield from collect(self.environment, journeys, self.spec.network.deadline)
+            delivered = batch.take(np.sort(np.array(window.arrived, dtype=np.int64)))
+            facts.clock("network", clock)
+            facts.traffic(batch, len(delivered.senders), int(np.isinf(journeys).sum()))
+            self.ledger.charge(self.round, call, batch.senders, self.population)
+            published = self.server.receive(self.directory.translate(delivered))
+            if call.phase + 1 < len(calls):
+                calls[call.phase + 1].broadcast.update(self.directory.publish(published))
+        facts.sim_seconds = self.environment.now - opened
+
+        evidence = self.server.evidence()
+        outcome = self.server.conclude(evidence, self.round, calls[0].epoch, self._tell)
+        facts.finish(started, outcome, self.server.seconds_intake, self.server.rejected)
+        self._give_feedback(outcome)
+        self.outcome = outcome
+        if self.observer is not None:
+            self.observer.watch(
+                facts, outcome, evidence, self.server.pipeline, plans, self.ledger, self.population, self._tell
+            )
+
+    def _call(self, phase: int) -> RoundCall:
+        memoized = self.spec.privacy.across_rounds == "memoized"
+        return RoundCall(self.round, phase, MEMOIZED if memoized else self.round, memoized, self.protocol, {})
+
+    def _tell(self, stage: str) -> None:
+        if self.progress is not None:
+            self.progress(self.round, stage)
+
+    def _feedback(self, coalition: Coalition) -> dict[int, Feedback]:
+        heard = ((int(i), self.users[i].feedback) for i in coalition.members)
+        return {i: feedback for i, feedback in heard if feedback is not None}
+
+    def _answer(self, plans: list[Plan]) -> None:
+        """Let every honest user that is asked for a tie answer for itself, once per asker."""
+        fresh: list[tuple[int, int, int]] = []
+        for plan in plans:
+            for asker, target in zip(*(side.tolist() for side in plan.asked)):
+                user = self.users[target]
+                if isinstance(user, HonestUser) and (target, asker) not in self.population.answered:
+                    fresh.append((target, asker, user.answer(asker)))
+        self.population.hold([a for a in fresh if a[2] > 0])
+
+    def _note_presence(self, online: np.ndarray, plans: list[Plan], facts: RoundFacts) -> None:
+        facts.online = int(online.sum()) + sum(int(plan.active.sum()) for plan in plans)
+        facts.abstained = int((~self.ledger.allowed(self.round)[: self.population.size]).sum())
+        for user, here in zip(self.users, online.tolist()):
+            user.online = here
+
+    def _reports(self, call: RoundCall, senders: np.ndarray, plans: list[Plan]) -> ReportBatch:
+        batches = [self.population.reports(senders, call)]
+        batches += [coalition.encode(plan, call) for coalition, plan in zip(self.coalitions, plans)]
+        return join([batch for batch in batches if len(batch.senders)] or batches[:1])
+
+    def _give_feedback(self, outcome: Outcome) -> None:
+        """Tell each user, privately, whether it is flagged and with whom a tie was published."""
+        stable, n = self.directory.stable, self.protocol.participants
+        ties = adjacency(outcome.learned.structure, n)
+        indptr, partners = ties.indptr.tolist(), stable[ties.indices]
+        flagged = outcome.decision.flagged.tolist()
+        for public, ident in enumerate(stable.tolist()):
+            confirmed = np.sort(partners[indptr[public] : indptr[public + 1]])
+            self.users[ident].learn(Feedback(flagged[public], confirmed))
+
+    # Life cycle -----------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Everything that changes from round to round, as plain picklable data. Taken between rounds."""
+        return {
+            "round": self.round,
+            "now": self.environment.now,
+            "lists": self.population.lists,
+            "answered": self.population.answered,
+            "coalitions": [coalition.state() for coalition in self.coalitions],
+            "feedback": [user.feedback for user in self.users],
+            "shelves": self.server.shelves,
+            "held": self.server.pipeline.held,
+            "warm": self.server.pipeline.warm,
+            "ledger": self.ledger.state(),
+            "observer": self.observer.state() if self.observer else None,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint of the same scenario."""
+        self.round = state["round"]
+        self.environment = simpy.Environment(initial_time=state["now"])
+        self.population.lists, self.population.answered = state["lists"], state["answered"]
+        for coalition, held in zip(self.coalitions, state["coalitions"]):
+            coalition.restore(held)
+        for user, feedback in zip(self.users, state["feedback"]):
+            user.feedback = feedback
+        self.server.shelves = state["shelves"]
+        self.server.pipeline.held, self.server.pipeline.warm = state["held"], state["warm"]
+        self.ledger.restore(state["ledger"])
+        if self.observer is not None and state["observer"] is not None:
+            self.observer.restore(state["observer"])
+
+    def close(self) -> None:
+        """Let go of all agents. Mesa before 3.5 keeps every model alive through a class-level table of ids."""
+        self.remove_all_agents()
+        ids = getattr(mesa.Agent, "_ids", None)
+        if hasattr(ids, "pop"):
+            ids.pop(self, None)
+
+
+def with_features(scenario: Scenario, graph: Graph) -> Graph:
+    """The graph itself, or with one constant feature where it has none and the scenario leaves features public."""
+    if graph.dimensions:
+        return graph
+    if scenario.privacy.features.kind != "none":
+        raise InputError(f"graph {graph.name!r} has no features; set privacy.features: {{kind: none}}")
+    return replace(graph, features=sparse.csr_array(np.ones((graph.nodes, 1), dtype=np.float32)))
+
+
+def public_protocol(scenario: Scenario, graph: Graph, participants: int) -> Protocol:
+    """The public facts of a run, with the local budgets of one report."""
+    privacy = scenario.privacy
+    share = 1.0 / scenario.rounds if privacy.across_rounds == "split" else 1.0
+    features = privacy.features
+    if features.kind != "none":
+        features = features.model_copy(update={"epsilon": features.epsilon * share})
+    ties = scenario.tie_protocol()
+    if ties.form != "none":
+        ties = ties.localised(privacy.unit, participants, share)
+    return Protocol(
+        participants, graph.dimensions, graph.classes, features, ties, privacy.unit, scenario.rounds, graph.mean_degree
+    )
+
+
+def grant(knowledge: list[str], graph: Graph, train: np.ndarray, participants: int) -> Granted:
+    """Copies of exactly what a group's `knowledge` grants."""
+    labels = np.full(participants, -1, dtype=np.int64)
+    labels[: graph.nodes][train] = graph.labels[train]
+    return Granted(
+        degrees=np.diff(graph.ties.indptr).copy() if "degrees" in knowledge else None,
+        labels=labels if "labels" in knowledge else None,
+        graph=sparse.csr_array(graph.ties.copy()) if "graph" in knowledge else None,
+    )

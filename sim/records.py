@@ -1,0 +1,147 @@
+"""The run directory: what a run leaves behind, written as it happens."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pickle
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from sim.columns import GROUP, ROUND
+from sim.kernel.errors import InputError
+from sim.scenario import Scenario
+
+_PACKAGES = (
+    "graphwarden",
+    "mesa",
+    "simpy",
+    "numpy",
+    "scipy",
+    "pandas",
+    "torch",
+    "torch_geometric",
+    "numba",
+    "scikit-learn",
+)
+CHECKPOINT = "checkpoint.pickle"
+
+
+class RunDirectory:
+    """`scenario.yaml`, `environment.json`, `rounds.csv`, `groups.csv`, `agents.parquet`, `summary.json`, and a checkpoint
+    until the run is done. Whole files are written beside their place and renamed, so none is ever half there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: str | Path, scenario: Scenario) -> RunDirectory:
+        """A new run directory. Raises InputError when the folder already holds a run or cannot be made."""
+        path = Path(path)
+        if (path / "scenario.yaml").exists():
+            raise InputError(f"{path}: this folder already holds a run; choose another --out, or `run --resume {path}`")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{path}: cannot make the output folder: {error.strerror}") from None
+        made = cls(path)
+        made.write("scenario.yaml", scenario.to_yaml())
+        made.write("environment.json", json.dumps(environment(scenario.seed), indent=2) + "\n")
+        made._start_table("rounds.csv", [c.name for c in ROUND])
+        made._start_table("groups.csv", [c.name for c in GROUP])
+        return made
+
+    @classmethod
+    def reopen(cls, path: str | Path) -> RunDirectory:
+        """An interrupted run's directory. Raises InputError when there is nothing to resume."""
+        path = Path(path)
+        if not (path / "scenario.yaml").exists():
+            raise InputError(f"{path}: no run to resume here (scenario.yaml is missing)")
+        if (path / "summary.json").exists():
+            raise InputError(f"{path}: this run is finished; there is nothing to resume")
+        return cls(path)
+
+    def _start_table(self, name: str, columns: list[str]) -> None:
+        self.write(name, table([dict.fromkeys(columns)], columns).splitlines()[0] + "\n")
+
+    def append(self, rows: list[dict[str, Any]], groups: list[dict[str, Any]]) -> None:
+        """Add rows to the tables and force them to disk."""
+        for name, new, columns in (("rounds.csv", rows, ROUND), ("groups.csv", groups, GROUP)):
+            with open(self.path / name, "a", encoding="utf-8", newline="") as file:
+                file.write(table(new, [c.name for c in columns], header=False))
+                file.flush()
+                os.fsync(file.fileno())
+
+    def rewrite(self, rows: list[dict[str, Any]], groups: list[dict[str, Any]]) -> None:
+        """Replace both tables: a resumed run starts from what its checkpoint knows."""
+        self.write("rounds.csv", table(rows, [c.name for c in ROUND]))
+        self.write("groups.csv", table(groups, [c.name for c in GROUP]))
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Keep a checkpoint."""
+        self._replace(CHECKPOINT, pickle.dumps(state, protocol=pickle.HIGHEST_PROTOCOL))
+
+    def saved(self) -> dict[str, Any] | None:
+        """The last checkpoint, or None when the run was stopped before its first round ended. Only open run directories
+        that you trust: a checkpoint is a pickle."""
+        file = self.path / CHECKPOINT
+        if not file.exists():
+            return None
+        try:
+            return dict(pickle.loads(file.read_bytes()))
+        except Exception as error:
+            raise InputError(f"{file}: cannot be read ({error}); delete it to start the run again") from None
+
+    def finish(self, summary: dict[str, Any], fates: Any) -> None:
+        """Write the agents' fates and the summary, and drop the checkpoint."""
+        if fates is not None:
+            buffer = io.BytesIO()
+            fates.to_parquet(buffer, index=False)
+            self._replace("agents.parquet", buffer.getvalue())
+        self.write("summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
+        (self.path / CHECKPOINT).unlink(missing_ok=True)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a whole text file at once."""
+        self._replace(name, text.encode("utf-8"))
+
+    def _replace(self, name: str, content: bytes) -> None:
+        scratch = self.path / f".{name}.{os.getpid()}"
+        scratch.write_bytes(content)
+        os.replace(scratch, self.path / name)
+
+
+def table(rows: list[dict[str, Any]], columns: list[str], header: bool = True) -> str:
+    """Rows as CSV text; None is empty, floats keep every digit."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if header:
+        writer.writerow(columns)
+    for row in rows:
+        writer.writerow(["" if row.get(c) is None else row[c] for c in columns])
+    return out.getvalue()
+
+
+def environment(seed: int) -> dict[str, Any]:
+    """Versions, seed, threads and host facts: what a reader needs to repeat a run."""
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return {
+        "seed": seed,
+        "threads": 1,
+        "versions": versions,
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "processors": os.cpu_count(),
+        "noise": "reproducible from the seed: for simulation, not for releasing real data",
+    }

@@ -1,0 +1,153 @@
+"""The scenario: its schema, and how a YAML file plus overrides becomes one, with every mistake reported at once."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from agents.population import HonestUsers
+from agents.privacy.features import FeatureMechanism
+from agents.privacy.features.piecewise import Piecewise
+from agents.privacy.labels import LabelMechanism, PublicLabels
+from agents.privacy.ties import TieProtocol
+from agents.privacy.ties.verification_list import VerificationList
+from agents.strategies.base import AttackerGroup
+from server.stages import ServerSettings
+from sim import document, overrides
+from sim.kernel.component import Path, Problem, Section, add_plugin_folder, build, dump
+from sim.kernel.errors import InputError
+from sim.kernel.graphs import GraphSource
+from sim.kernel.network import Network
+
+
+class Privacy(Section):
+    """Budgets, mechanisms, and what they mean over rounds."""
+
+    unit: Literal["list-entry", "undirected-tie", "whole-list"] = "list-entry"
+    features: FeatureMechanism = Piecewise(epsilon=0.1)
+    ties: TieProtocol = VerificationList(epsilon=5.0, levels=5)
+    labels: LabelMechanism = PublicLabels()
+    across_rounds: Literal["fresh", "split", "memoized"] = "memoized"
+    lifetime_epsilon: float | None = Field(None, gt=0)
+
+
+class PopulationSettings(Section):
+    """Who takes part: the honest users of the graph, and groups of injected attackers."""
+
+    honest: HonestUsers = HonestUsers()
+    attackers: list[AttackerGroup] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _distinct_names(self) -> PopulationSettings:
+        names = [group.name for group in self.attackers]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"attacker groups need distinct names; found {', '.join(map(repr, twice))} more than once")
+        return self
+
+
+class Scenario(Section):
+    """One experiment, whole."""
+
+    name: str = "unnamed"
+    seed: int = Field(0, ge=0, lt=2**63)
+    rounds: int = Field(1, ge=1, le=100_000)
+    graph: GraphSource
+    privacy: Privacy = Privacy()
+    population: PopulationSettings = PopulationSettings()
+    network: Network = Network()
+    server: ServerSettings = ServerSettings()
+    anchors: Literal["none", "last", "each"] = "last"
+    observer: bool = True
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Scenario:
+        problems = [*self._target_problems(), *self._protocol_problems()]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def _target_problems(self) -> list[str]:
+        nodes = self.graph.size_hint()
+        if nodes is None:
+            return []
+        found = []
+        for index, group in enumerate(self.population.attackers):
+            wanted = getattr(group.targets, "per_attacker", 0)
+            if isinstance(wanted, int) and wanted > nodes:
+                found.append(
+                    f"population.attackers.{index}.targets.per_attacker: found {wanted}; "
+                    f"allowed: at most the {nodes} nodes of the graph"
+                )
+        return found
+
+    def _protocol_problems(self) -> list[str]:
+        accepted, form = self.server.refinement.accepts, self.tie_protocol().form
+        if form != "none" and form not in accepted and self.server.refinement.kind != "none":
+            return [
+                f"server.refinement.kind {self.server.refinement.kind!r} works on {' or '.join(accepted)} reports; "
+                f"privacy.ties.kind {self.privacy.ties.kind!r} sends {form} (privacy.ties.kind: auto picks the right one)"
+            ]
+        return []
+
+    def tie_protocol(self) -> TieProtocol:
+        """The tie protocol of this run, `auto` resolved by the refinement; budgets still in the scenario's unit."""
+        ties = self.privacy.ties
+        if ties.kind == "auto":
+            return self.server.refinement.tie_protocol(ties.epsilon, ties.levels)
+        return ties
+
+    def to_yaml(self) -> str:
+        """The resolved scenario, every default written out; loading it gives an equal scenario."""
+        return document.write(dump(self))
+
+
+@dataclass
+class Loaded:
+    """A scenario with the notes that its overrides gave rise to."""
+
+    scenario: Scenario
+    notes: list[str] = field(default_factory=list)
+
+
+def load(source: str | FilePath | dict[str, Any], settings: dict[str, Any] | None = None) -> Loaded:
+    """A scenario from a YAML file or plain data, with overrides by dotted path (`{"server.pruning.kind": "none"}`).
+
+    Raises InputError that lists every problem: file, line, key, what was found, what is allowed, the nearest name.
+    """
+    if isinstance(source, dict):
+        paper = document.Document("scenario", copy.deepcopy(source))
+    else:
+        paper = document.read(source)
+        add_plugin_folder(str(FilePath(source).resolve().parent))
+    notes = overrides.apply(paper.data, settings or {}, Scenario)
+    problems: list[Problem] = []
+    scenario = build(Scenario, paper.data, (), problems)
+    if problems:
+        raise InputError(explain(paper, problems, settings or {}))
+    return Loaded(scenario, notes)
+
+
+def explain(paper: document.Document, problems: list[Problem], settings: dict[str, Any]) -> str:
+    """All problems, a line each, in the order of the file."""
+    overridden = [overrides.split(key) for key in settings]
+
+    def locate(path: Path) -> tuple[int, str]:
+        if any(path[: len(key)] == key for key in overridden):
+            return 10**9, f"--set {'.'.join(map(str, path))}"
+        line = paper.line(path)
+        place = f"{paper.name}:{line}" if line else paper.name
+        return line or 0, f"{place}: {'.'.join(map(str, path))}" if path else place
+
+    placed = sorted((locate(p.path), part) for p in problems for part in p.message.split("; \n"))
+    return "\n".join(f"{place}: {message}" for (_, place), message in placed)
+
+
+def load_scenario(source: str | FilePath | dict[str, Any], **settings: Any) -> Scenario:
+    """A scenario from a YAML file or plain data. Overrides are dotted paths: `load_scenario("a.yaml", seed=3,
+    **{"server.pruning.kind": "none"})`. Raises InputError with every problem at once."""
+    return load(source, settings).scenario
