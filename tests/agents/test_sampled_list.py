@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from agents.privacy.ties._sampled_kernels import keep_probability, laplace
+from agents.privacy.noise import DegreeNoise
 from agents.privacy.ties.sampled_list import SampledList
 from sim.kernel.randomness import BLOCK, Streams
 
@@ -24,17 +24,11 @@ def lists_of(*rows, columns):
     return sparse.csr_array(dense)
 
 
-def plain_laplace(uniform, scale):
-    """The same inverse distribution function, from numpy's own double (k 2^-53) moved to the middle of its cell."""
-    centred = uniform + 0.5 / 9007199254740992.0 - 0.5
-    return math.copysign(-scale * math.log(1 - 2 * abs(centred)), centred)
-
-
 def plain_row(protocol, partners, sender, columns, streams, epoch):
     """One reported list the slow way: numpy's Philox, Python loops, one entry at a time."""
     degree_epsilon, bit_epsilon = protocol.shares(columns)
     p = 1 / (1 + math.exp(-bit_epsilon))
-    noise = plain_laplace(streams.generator("ties/sampled/degree", sender, epoch).random(), 1 / degree_epsilon)
+    noise = DegreeNoise("laplace", degree_epsilon).draw(1, [sender], epoch, streams, "ties/sampled/degree")[0, 0]
     noisy = len(partners) + noise
     if noisy <= 0:
         return []
@@ -76,18 +70,11 @@ def test_a_report_alone_equals_its_row_of_the_population():
     assert (whole[[2]] != alone).nnz == 0 and whole.has_sorted_indices and not whole.diagonal().any()
 
 
-def test_laplace_has_its_law():
-    words = np.random.Generator(np.random.Philox(4)).bit_generator.random_raw(20_000)
-    draws = np.array([laplace(word, 2.5) for word in words])
-    assert stats.kstest(draws, stats.laplace(scale=2.5).cdf).pvalue > 1e-4
-
-
 def test_keep_probability_by_hand():
-    # d* = 4, n - 1 = 100, p = 3/4: 4 / (4 * 1/2 + 100 * 1/4) = 4/27
-    assert keep_probability(4.0, 100.0, 0.75) == pytest.approx(4 / 27)
-    assert keep_probability(-1.0, 100.0, 0.75) == 0.0
-    assert keep_probability(60.0, 100.0, 0.75) == 1.0  # from (n - 1)/2 on, nothing is thinned
-    assert keep_probability(50.0, 100.0, 0.75) == pytest.approx(1.0)
+    protocol = SampledList(epsilon=math.log(3) / 0.9)  # epsilon_2 = log 3, so p = 3/4
+    assert protocol.truthful(101) == pytest.approx(0.75)
+    # d* = 4, n - 1 = 100: 4 / (4 * 1/2 + 100 * 1/4) = 4/27; from (n - 1)/2 on, nothing is thinned
+    assert protocol.keep(np.array([4.0, -1.0, 60.0, 50.0]), 101) == pytest.approx([4 / 27, 0, 1, 1])
 
 
 def test_the_shares_of_the_budget():
@@ -111,8 +98,7 @@ def test_row_sums_follow_the_degree():
         reports = SampledList(epsilon=8.0).encode(truth[part], senders[part], Streams(5), call(epoch)).lists
         sums.append(np.diff(reports.indptr))
     sums = np.concatenate(sums)
-    p, keep = SampledList(epsilon=8.0).truthful(columns), None
-    keep = keep_probability(60.0, columns - 1.0, p)
+    p, keep = SampledList(epsilon=8.0).truthful(columns), SampledList(epsilon=8.0).keep(np.array([60.0]), columns)[0]
     exact = keep * (60 * p + (columns - 1 - 60) * (1 - p))  # at the true degree
     assert exact == pytest.approx(60, rel=1e-12)
     assert abs(sums.mean() - 60) < 5 * math.sqrt((60 + 2 * 1.25**2) / users)
@@ -155,14 +141,8 @@ def test_audit_no_output_is_more_likely_than_the_budget_allows():
 
 
 def encode_epochs(protocol, rows, world, trials):
-    """Independent reports of user 0: row r under perturbation epoch r (what a run would take `trials` rounds for)."""
-    from agents.privacy.ties._sampled_kernels import sample_rows
-
-    streams = Streams(100 + world)
-    columns = rows.shape[1]
-    indptr, indices = sample_rows(
-        rows.indptr.astype(np.int64), rows.indices.astype(np.int32), np.zeros(trials, np.int64),
-        np.arange(trials, dtype=np.uint64), columns, 1 / protocol.shares(columns)[0], protocol.truthful(columns),
-        streams.key("ties/sampled/degree"), streams.key("ties/sampled"), streams.key("ties/sampled/held"),
-    )  # fmt: skip
-    return sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=rows.shape)
+    """Independent reports of user 0: row r as that user would send it in perturbation epoch r."""
+    streams, senders, epochs = Streams(100 + world), np.zeros(trials, np.int64), np.arange(trials, dtype=np.uint64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agents.privacy.ties.sampled_list.row_epochs", lambda truth, call: epochs)
+        return protocol.encode(rows, senders, streams, call()).lists

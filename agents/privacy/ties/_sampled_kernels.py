@@ -17,41 +17,21 @@ from sim.kernel.counter import philox, unit
 from sim.kernel.randomness import BLOCK
 
 _BLOCK = BLOCK
-_11 = np.uint64(11)
-_TO_OPEN_UNIT = 1.0 / 9007199254740992.0
-
-
-@njit(cache=True, nogil=True, inline="always")
-def laplace(word, scale):
-    """A Laplace draw of mean 0 from one word, by the inverse distribution function at the middle of its 2^-53 cell."""
-    centred = (float(word >> _11) + 0.5) * _TO_OPEN_UNIT - 0.5
-    return math.copysign(-scale * math.log(1.0 - 2.0 * abs(centred)), centred)
 
 
 @njit(cache=True, nogil=True)
-def keep_probability(noisy_degree, entries, truthful):
-    """Probability that a noisy one stays, so that a row of `entries` bits keeps about `noisy_degree` ones.
+def sample_rows(indptr, indices, senders, epochs, keeps, columns, truthful, key, held_key):
+    """Reported ones of some senders as (indptr, indices).
 
-    min(1, d / (d (2p - 1) + (n - 1)(1 - p))), with d = `noisy_degree`, p = `truthful` and n - 1 = `entries`; 0 for d
-    <= 0.
+    `epochs` (k,) uint64 names each row's perturbation, `keeps` (k,) is the probability that a noisy one of the row
+    stays, and `truthful` the probability p that randomised response leaves a bit as it is.
     """
-    if noisy_degree <= 0.0:
-        return 0.0
-    return min(1.0, noisy_degree / (noisy_degree * (2.0 * truthful - 1.0) + entries * (1.0 - truthful)))
-
-
-@njit(cache=True, nogil=True)
-def sample_rows(indptr, indices, senders, epochs, columns, degree_scale, truthful, degree_key, key, held_key):
-    """Reported ones of some senders as (indptr, indices); `epochs` (k,) names each row's perturbation."""
     out_indptr = np.zeros(len(senders) + 1, np.int64)
     out = np.empty(2 * len(indices) + 64, np.int32)
     size = 0
     for row in range(len(senders)):
-        sender, epoch = senders[row], epochs[row]
+        sender, epoch, keep = senders[row], epochs[row], keeps[row]
         held, last = indptr[row], indptr[row + 1]
-        word = philox(1, 0, sender, epoch, degree_key[0], degree_key[1])[0]
-        noisy_degree = float(last - held) + laplace(word, degree_scale)
-        keep = keep_probability(noisy_degree, float(columns - 1), truthful)
         if keep > 0.0:
             keep_held, log_drop = truthful * keep, math.log1p(-(1.0 - truthful) * keep)
             for block in range((columns + _BLOCK - 1) // _BLOCK):

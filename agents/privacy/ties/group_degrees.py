@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
+from agents.privacy.noise import DegreeNoise
 from agents.privacy.ties.base import TieProtocol, TieReports, no_lists
 from agents.privacy.ties.memo import row_epochs
 from sim.kernel.randomness import Streams
@@ -48,11 +49,9 @@ class GroupDegrees(TieProtocol, kind="group-degrees"):
         groups = self.groups(streams, call, participants)
         count = self.first_groups if call.phase == 0 else int(groups.max(initial=-1)) + 1
         exact = group_counts(truth, groups, count)
-        scale, purpose = 2.0 / self.epsilon, f"ties/group-degrees/{call.phase}"
-        noise = np.empty((rows, count))
-        for row, (sender, epoch) in enumerate(zip(senders, row_epochs(truth, call, groups))):
-            noise[row] = streams.generator(purpose, int(sender), int(epoch)).laplace(0.0, scale, count)
-        return TieReports(no_lists(rows, participants), exact + noise)
+        noise = DegreeNoise("laplace", self.epsilon / 2)
+        drawn = noise.draw(count, senders, row_epochs(truth, call, groups), streams, f"ties/group-degrees/{call.phase}")
+        return TieReports(no_lists(rows, participants), exact + drawn)
 
 
 def group_counts(lists: sparse.csr_array, groups: np.ndarray, count: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from scipy import sparse
 
+from agents.privacy.noise import DegreeNoise
 from agents.privacy.ties.base import TieProtocol, TieReports, no_numbers
 from agents.privacy.ties.memo import row_epochs
 from sim.kernel.randomness import Streams
@@ -46,19 +47,29 @@ class SampledList(TieProtocol, kind="sampled-list"):
         """p: probability that randomised response leaves a bit as it is, e^epsilon_2 / (1 + e^epsilon_2)."""
         return 1.0 / (1.0 + math.exp(-self.shares(participants)[1]))
 
+    def keep(self, noisy_degrees: np.ndarray, participants: int) -> np.ndarray:
+        """Probability that a noisy one of a row stays, elementwise, so that about `noisy_degrees` ones are reported.
+
+        min(1, d* / (d* (2p - 1) + (n - 1)(1 - p))); 0 for d* <= 0. From d* = (n - 1)/2 on it is 1, and the reported
+        list falls short of d*.
+        """
+        p, degree = self.truthful(participants), np.maximum(noisy_degrees, 0.0)
+        return np.minimum(1.0, degree / (degree * (2 * p - 1) + (participants - 1) * (1 - p)))
+
     def encode(self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, call: RoundCall) -> TieReports:
         from agents.privacy.ties._sampled_kernels import sample_rows
 
-        participants = truth.shape[1]
+        participants, epochs = truth.shape[1], row_epochs(truth, call)
+        noise = DegreeNoise("laplace", self.shares(participants)[0])
+        drawn = noise.draw(1, senders, epochs, streams, "ties/sampled/degree")[:, 0]
         indptr, indices = sample_rows(
             truth.indptr.astype(np.int64),
             truth.indices.astype(np.int32),
             np.asarray(senders, dtype=np.int64),
-            row_epochs(truth, call),
+            epochs,
+            self.keep(np.diff(truth.indptr) + drawn, participants),
             participants,
-            1.0 / self.shares(participants)[0],
             self.truthful(participants),
-            streams.key("ties/sampled/degree"),
             streams.key("ties/sampled"),
             streams.key("ties/sampled/held"),
         )
