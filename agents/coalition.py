@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +14,7 @@ from agents.protocol import Feedback, RoundCall
 from agents.report import ReportBatch, join
 from agents.strategies.base import AttackerGroup, Entries, Granted, Past, View
 from agents.strategies.channels import send
-from agents.strategies.features import HonestLike
+from agents.strategies.features import HonestLike, no_features
 from sim.kernel.randomness import Streams
 
 __all__ = ["Coalition", "Granted", "Plan"]
@@ -64,7 +65,7 @@ class Coalition:
         self.honest = honest
         self.plan_in_force: Plan | None = None
         self._streams = streams
-        self._secret = Streams(streams.integer(f"attack/{spec.name}"))
+        self._secret = streams.child(f"attack/{spec.name}")
         self._granted = granted or Granted()
         self._history: list[Past] = []
         self._feedback: list[dict[int, Feedback]] = []
@@ -131,17 +132,20 @@ class Coalition:
         idle = np.flatnonzero(wanted & ~plan.attacking)
         return join([attackers, self._encode(plan, call, idle, attack=False)]) if len(idle) else attackers
 
-    def labels(self, classes: int) -> np.ndarray:
-        """(members,) labels that the members claim to have: -1 for none."""
-        if self.spec.labels == "none":
-            return np.full(len(self.members), -1, dtype=np.int64)
-        return self._secret.generator("labels").integers(0, classes, len(self.members))
+    def state(self) -> dict[str, Any]:
+        """What a resumed run needs: what the coalition intended and learnt so far."""
+        return {"history": list(self._history), "feedback": list(self._feedback), "plan": self.plan_in_force}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the `state` of an equal coalition."""
+        self._history, self._feedback = list(state["history"]), list(state["feedback"])
+        self.plan_in_force = state["plan"]
 
     def _encode(self, plan: Plan, call: RoundCall, rows: np.ndarray, attack: bool) -> ReportBatch:
         senders, intended, ties = plan.members[rows], plan.lists[rows], call.protocol.ties
         features = plan.features[rows]
         if call.phase > 0:
-            features = sparse.csr_array(features.shape, dtype=np.float32)  # they travel in phase 0 only
+            features = no_features(len(rows), features.shape[1])  # they travel in phase 0 only
         if ties.form == "none":
             return ReportBatch(senders, features, no_lists(*intended.shape), no_numbers(len(rows)))
         if attack:
@@ -202,7 +206,7 @@ class Coalition:
     def _lists(self, view: View, entries: Entries) -> sparse.csr_array:
         claimed = entries.take(entries.levels > 0)
         shape = (view.size, view.protocol.participants)
-        lists = sparse.csr_array((claimed.levels, (claimed.rows, claimed.ids)), shape=shape, dtype=np.int8)
+        lists = sparse.csr_array((claimed.levels, (claimed.rows, claimed.ids)), shape=shape)
         if lists.nnz < len(claimed.rows) or (claimed.ids == self.members[claimed.rows]).any():
             raise ValueError(f"claims of {self.spec.name!r}: an entry is rated twice, or a member rates itself")
         lists.sort_indices()

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from agents.strategies.base import ClaimStrategy, Entries, View
+from agents.strategies.base import ClaimStrategy, Entries, Knowledge, View
 
 
 def pair_uniforms(view: View, purpose: str, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -122,3 +122,58 @@ class Collusive(ClaimStrategy, kind="collusive"):
             np.concatenate([outside.ids, view.members[columns]]),
             np.repeat([False, True], [len(outside.rows), len(rows)]),
         ).at(np.repeat([claimed, view.levels], [len(outside.rows), len(rows)]))
+
+
+class Adaptive(ClaimStrategy, kind="adaptive"):
+    """Learns from the coalition's pooled feedback which level to claim, and about how many of its targets.
+
+    An epsilon-greedy bandit over at most nine arms: levels 1, the middle and kappa, times a quarter, a half and all of
+    a member's targets. In the first round the members spread evenly over the arms; later each takes the arm with the
+    best mean reward so far (an untried one first), or with probability `explore` any arm. A member's reward for a round
+    is the number of targets with which a tie was published, or -`penalty` if it is flagged. It never asks for more than
+    the target strategy gives.
+    """
+
+    needs: ClassVar[tuple[Knowledge, ...]] = ("feedback",)
+    source: ClassVar[str] = "epsilon-greedy bandit, Sutton and Barto; ours"
+    explore: float = Field(0.2, ge=0, le=1)
+    penalty: float = Field(1.0, ge=0)
+
+    def arms(self, levels: int) -> list[tuple[int, float]]:
+        """(level, share of the targets) of each arm."""
+        return [(level, share) for level in sorted({1, (levels + 1) // 2, levels}) for share in (0.25, 0.5, 1.0)]
+
+    def rate(self, view: View, entries: Entries) -> Entries:
+        chosen = [self.arms(view.levels)[arm] for arm in self.choose(view)]
+        level, share = (np.array(part) for part in zip(*chosen)) if chosen else (np.zeros(0), np.zeros(0))
+        outside = np.flatnonzero(~entries.fellow)
+        targets = np.bincount(entries.rows[outside], minlength=view.size)
+        order = outside[np.argsort(entries.rows[outside], kind="stable")]
+        place = np.zeros(len(entries.rows), dtype=np.int64)  # of a target among its member's targets
+        place[order] = np.arange(len(order)) - np.repeat(np.cumsum(targets) - targets, targets)
+        kept = entries.take(entries.fellow | (place < np.ceil(share * targets)[entries.rows]))
+        return kept.at(level[kept.rows])
+
+    def choose(self, view: View) -> np.ndarray:
+        """(members,) the arm of each member in this round, after going through all that was learnt before."""
+        arms = len(self.arms(view.levels))
+        tried, gained = np.zeros(arms), np.zeros(arms)
+        for index, past in enumerate(view.history):
+            chosen = self._pick(view, past.round, tried, gained)
+            learnt = view.feedback(len(view.history) - 1 - index)
+            askers, targets = past.asked
+            for arm, member in zip(chosen, view.members.tolist()):
+                mine = targets[askers == member]
+                if member in learnt and len(mine):
+                    tried[arm] += 1
+                    published = np.isin(learnt[member].confirmed, mine).sum()
+                    gained[arm] += -self.penalty if learnt[member].flagged else published
+        return self._pick(view, view.round, tried, gained)
+
+    def _pick(self, view: View, round: int, tried: np.ndarray, gained: np.ndarray) -> np.ndarray:
+        random, arms = view.random("claims/bandit", epoch=round), len(tried)
+        if not tried.any():
+            return random.permutation(view.size) % arms
+        mean = np.where(tried > 0, gained / np.maximum(tried, 1), np.inf)
+        exploring = random.random(view.size) < self.explore
+        return np.where(exploring, random.integers(0, arms, view.size), np.argmax(mean))

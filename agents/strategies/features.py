@@ -17,6 +17,12 @@ QUANTILE = 0.999
 _QUANTILE_DRAWS = 20_000
 
 
+def no_features(rows: int, dimensions: int) -> sparse.csr_array:
+    """Rows without any stored feature."""
+    none = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int32), np.zeros(rows + 1, dtype=np.int32)
+    return sparse.csr_array(none, shape=(rows, dimensions))
+
+
 def legal_range(protocol: Protocol, streams: Streams) -> tuple[float, float]:
     """Smallest and largest value that does not stand out: the mechanism's output range, and where that is unbounded
     the 0.1 % and 99.9 % quantiles of an honest user's outputs for a feature of 0 (veritas.md 5.2)."""
@@ -26,7 +32,7 @@ def legal_range(protocol: Protocol, streams: Streams) -> tuple[float, float]:
         return low, high
     rows = -(-_QUANTILE_DRAWS // mechanism.sampled(dimensions))
     drawn = mechanism.perturb(
-        sparse.csr_array((rows, dimensions), dtype=np.float32),
+        no_features(rows, dimensions),
         np.arange(rows, dtype=np.int64),
         np.zeros(rows, dtype=np.uint64),
         streams,

@@ -90,7 +90,7 @@ class Preferential(TieStrategy, kind="preferential"):
         for position in range(1, view.size):
             earlier = order[:position]
             weight = ends[earlier] + (ends[earlier].sum() == 0)  # the first arrival meets one user without ties
-            known = min(self.links, np.count_nonzero(weight))
+            known = min(self.links, int(np.count_nonzero(weight)))
             for other in random.choice(earlier, size=known, replace=False, p=weight / weight.sum()):
                 ties.append((min(order[position], other), max(order[position], other)))
                 ends[[order[position], other]] += 1

@@ -46,6 +46,13 @@ class PairBits(TieProtocol, kind="pair-bits"):
         """q: probability that a bit is reported inverted."""
         return flip_probability(self.bit_epsilon)
 
+    @property
+    def false_positive(self) -> float:
+        return self.flip
+
+    def speaks_for(self, senders: np.ndarray, others: np.ndarray) -> np.ndarray:
+        return (np.asarray(senders) != np.asarray(others)) & (reporter(senders, others) == senders)
+
     def encode(self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, call: RoundCall) -> TieReports:
         lists = noisy_bits(truth, senders, self.bit_epsilon, streams, call.epoch, owned_only=True)
         if self.count_share == 0:
