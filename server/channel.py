@@ -49,7 +49,8 @@ class Channel:
         return self.matrix[1:, 1:]
 
     def image(self, law: np.ndarray) -> np.ndarray:
-        """Law (kappa, kappa) of the reported levels of a mutual pair whose true levels follow `law` (kappa, kappa)."""
+        """Law (kappa, kappa) of the reported levels of a mutual pair whose true levels follow `law` (kappa,
+        kappa)."""
         seen = self.inner.T @ law @ self.inner
         return seen / seen.sum()
 
@@ -62,8 +63,8 @@ def channel_of(evidence: Evidence) -> Channel:
 def level_law(trust: Trust, levels: int) -> np.ndarray:
     """P(a, b): the true levels at both ends of an honest tie, (kappa, kappa), for each trust kind.
 
-    maximal: both kappa. correlated: a pair level uniform in 1..kappa, each side moved by one with probability 0.2 (fair
-    sign, clipped). independent: both uniform.
+    maximal: both kappa. correlated: a pair level uniform in 1..kappa, each side moved by one with probability 0.2
+    (fair sign, clipped). independent: both uniform.
     """
     if trust == "maximal":
         law = np.zeros((levels, levels))
@@ -90,7 +91,8 @@ class LevelTable:
     """What the mutual pairs say about true ties in bulk."""
 
     ties: float  # M: estimated number of true ties among the users
-    law: np.ndarray  # (kappa, kappa): P(x, y | true tie, mutual)
+    true_law: np.ndarray  # (kappa, kappa): P(a, b | true tie), the levels before the noise
+    law: np.ndarray  # (kappa, kappa): P(x, y | true tie, mutual), the levels reported
     likelihood_ratio: np.ndarray  # (kappa, kappa): P(x, y | tie) / P(x, y | no tie)
 
 
@@ -109,9 +111,10 @@ def deconvolve(counts: np.ndarray, channel: Channel, pairs_in_all: float, sweeps
         expected = inner.T @ true @ inner + max(pairs_in_all - true.sum(), 0.0) * flip**2
         previous = true
         true = true * (inner @ (counts / expected) @ inner.T) / reach
-        true = (true + true.T) / 2
+        true = np.maximum((true + true.T) / 2, 1e-300)
         if np.abs(true - previous).sum() < 1e-12 * true.sum():
             break
     ties = float(min(max(true.sum(), 1e-9), 0.999 * pairs_in_all))
-    seen = inner.T @ (true / max(true.sum(), 1e-300)) @ inner
-    return LevelTable(ties, seen / seen.sum(), seen / flip**2)
+    law = true / true.sum()
+    seen = inner.T @ law @ inner
+    return LevelTable(ties, law, seen / seen.sum(), seen / flip**2)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
+import numpy as np
+
 from server.evidence import Evidence, Suspicion
 from sim.kernel.component import Component
 from sim.kernel.randomness import Streams
@@ -19,10 +21,16 @@ class SuspicionScore(Component, family="server.suspicion", home="server.suspicio
     def score(self, evidence: Evidence, streams: Streams) -> Suspicion:
         """A score per user; higher is more suspicious. `streams` serves bootstraps, keyed by purpose."""
 
-    def rescore(self, evidence: Evidence, user: int, without: object, streams: Streams) -> float:
-        """p-value of `user` when its disagreements with the users in the boolean mask `without` are left out (used to
-        exonerate framed users). Kinds that cannot re-score return the old p-value's meaning: 0.0 (never exonerate)."""
+    def rescore(self, evidence: Evidence, suspicion: Suspicion, user: int, without: np.ndarray) -> float:
+        """p-value of `user` once its disagreements with the users in the boolean mask `without` are left out.
+
+        `suspicion` is what this kind's own `score` gave for the same evidence. Used to exonerate framed users; kinds
+        that cannot tell return 0.0 and exonerate nobody.
+        """
         return 0.0
+
+    def warm_up(self) -> None:
+        """Compile kernels, so that the stage's clock measures work only. Called once before the first round."""
 
 
 class NoSuspicion(SuspicionScore, kind="none"):
@@ -31,6 +39,4 @@ class NoSuspicion(SuspicionScore, kind="none"):
     needs: ClassVar[str] = ""
 
     def score(self, evidence: Evidence, streams: Streams) -> Suspicion:
-        import numpy as np
-
         return Suspicion(np.full(evidence.n, np.nan))
