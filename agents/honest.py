@@ -26,9 +26,10 @@ class HonestUser(User):
         own = slice(*lists.indptr[self.ident : self.ident + 2])
         return lists.indices[own], lists.data[own]
 
-    def answer(self, stranger: int) -> int:
-        """Answer a stranger who asks for a tie: the level it will hold about it from now on (0: refused)."""
-        return self._population.answer(self.ident, stranger)
+    def answer(self, stranger: int, earned: int = 0) -> int:
+        """Answer a stranger who asks for a tie: the level it holds about it from now on (0: refused). `earned` is the
+        level that the stranger's good behaviour has earned."""
+        return self._population.answer(self.ident, stranger, earned)
 
     def report(self, call: RoundCall) -> Report:
         return self._population.reports(np.array([self.ident]), call).row(0)

@@ -75,28 +75,29 @@ class Population:
             return np.ones(self.size, dtype=bool)
         return self.streams.generator("availability", epoch=round).random(self.size) < self.settings.availability
 
-    def answer(self, victim: int, asker: int) -> int:
+    def answer(self, victim: int, asker: int, earned: int = 0) -> int:
         """The level that `victim` holds about a stranger who asks for a tie: decided once per pair.
 
         0 with probability 1 - acceptance; 1 if it accepts and recognises a stranger (probability vigilance); else a level
-        from the trust model, as for a real tie.
+        from the trust model, as for a real tie. Good behaviour towards somebody who accepted lifts the level to `earned`.
         """
-        pair = (victim, asker)
-        if pair not in self.answered:
-            generator = self.streams.generator("answer", ident=victim, block=asker)
-            accept, recognise = generator.random(2)
-            rated = int(self.settings.trust.levels(1, self.levels, generator)[0, 1])
-            level = 0 if accept >= self.settings.acceptance else 1 if recognise < self.settings.vigilance else rated
-            self.answered[pair] = level
-        return self.answered[pair]
+        generator = self.streams.generator("answer", ident=victim, block=asker)
+        accept, recognise = generator.random(2)
+        rated = int(self.settings.trust.levels(1, self.levels, generator)[0, 1])
+        if accept >= self.settings.acceptance:
+            return 0
+        return max(1 if recognise < self.settings.vigilance else rated, min(earned, self.levels))
 
     def hold(self, answers: list[tuple[int, int, int]]) -> None:
         """Write answers (victim, asker, level) into the victims' lists."""
-        if not answers:
+        changes = [(v, a, level - self.answered.get((v, a), 0)) for v, a, level in answers]
+        self.answered.update({(v, a): level for v, a, level in answers})
+        changes = [change for change in changes if change[2]]
+        if not changes:
             return
-        victims, askers, levels = (np.array(column) for column in zip(*answers))
-        fresh = sparse.csr_array((levels.astype(np.int8), (victims, askers)), shape=self.lists.shape)
-        self.lists = sparse.csr_array(self.lists + fresh)
+        victims, askers, moves = (np.array(column) for column in zip(*changes))
+        moved = sparse.csr_array((moves.astype(np.int8), (victims, askers)), shape=self.lists.shape)
+        self.lists = sparse.csr_array(self.lists + moved)
         self.lists.eliminate_zeros()
         self.lists.sort_indices()
 

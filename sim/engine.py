@@ -93,12 +93,13 @@ class Simulation(mesa.Model):
         pipeline = Pipeline(scenario.server, self.protocol, streams.child("server"))
         pipeline.transition = scenario.privacy.labels.transition(graph.classes)
         self.server = ServerAgent(self, pipeline, known[order], masks[0][order], masks[1][order])
-        self.server.pipeline.warm_up()
+        pipeline.warm_up()
 
+        self.ledger = Ledger.open(scenario.privacy, self.protocol, participants, scenario.rounds)
+        self.ledger.charge_labels(np.flatnonzero(train | validation))
         group_of = np.full(participants, -1)
         for index, coalition in enumerate(self.coalitions):
             group_of[coalition.members] = index
-        self.ledger = Ledger.open(scenario.privacy, self.protocol, participants, scenario.rounds)
         self.observer = (
             Observer(scenario, graph, self.directory, group_of, (train, validation, test))
             if scenario.observer
@@ -176,20 +177,23 @@ class Simulation(mesa.Model):
         return {i: feedback for i, feedback in heard if feedback is not None}
 
     def _answer(self, plans: list[Plan]) -> None:
-        """Let every honest user that is asked for a tie answer for itself, once per asker."""
+        """Let every honest user that is asked for a tie answer for itself: once per asker, and again when it earns more."""
         fresh: list[tuple[int, int, int]] = []
         for plan in plans:
-            for asker, target in zip(*(side.tolist() for side in plan.asked)):
+            for asker, target, earned in zip(*(side.tolist() for side in (*plan.asked, plan.earned))):
                 user = self.users[target]
-                if isinstance(user, HonestUser) and (target, asker) not in self.population.answered:
-                    fresh.append((target, asker, user.answer(asker)))
-        self.population.hold([a for a in fresh if a[2] > 0])
+                if isinstance(user, HonestUser) and (earned or (target, asker) not in self.population.answered):
+                    fresh.append((target, asker, user.answer(asker, earned)))
+        self.population.hold(fresh)
 
     def _note_presence(self, online: np.ndarray, plans: list[Plan], facts: RoundFacts) -> None:
         facts.online = int(online.sum()) + sum(int(plan.active.sum()) for plan in plans)
         facts.abstained = int((~self.ledger.allowed(self.round)[: self.population.size]).sum())
         for user, here in zip(self.users, online.tolist()):
             user.online = here
+        for plan in plans:
+            for member, active in zip(plan.members.tolist(), plan.active.tolist()):
+                self.users[member].online = active
 
     def _reports(self, call: RoundCall, senders: np.ndarray, plans: list[Plan]) -> ReportBatch:
         batches = [self.population.reports(senders, call)]
