@@ -52,7 +52,7 @@ class TieProtocol(Component, family="privacy.ties", home="agents.privacy.ties"):
     epsilon: float = Field(gt=0)
 
     if TYPE_CHECKING:
-        levels: int  # kappa: the largest level of a list entry; a field where a kind has levels, 1 elsewhere
+        levels: int = 1  # kappa: the largest level of a list entry; a field where a kind has levels, 1 elsewhere
 
     @classmethod
     def __pydantic_init_subclass__(cls, **keywords: Any) -> None:
