@@ -35,7 +35,7 @@ class RoundCall:
     memoized: bool
     protocol: Protocol
     broadcast: dict[str, np.ndarray] = field(default_factory=dict)  # what earlier phases led the server to publish
-                                                                    # (stable ids), e.g. LDPGen's "groups" (n,)
+    # (stable ids), e.g. LDPGen's "groups" (n,)
 
 
 @dataclass(frozen=True)

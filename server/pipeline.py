@@ -110,6 +110,7 @@ class Pipeline:
         clock, notes = Clock(progress=progress), list[str]()
         settings = self.settings
         evidence.extra[PENALTY] = np.float64(settings.attestation.asymmetry_penalty)
+        evidence.extra["epoch"] = np.int64(epoch)
         form = self.protocol.ties.form
         with clock.stage("attestation"):
             if form in ("verification-list", "binary-list"):
@@ -192,6 +193,7 @@ class Pipeline:
                 evidence.train & ~gone,
                 evidence.validation,
                 seed=self.streams.integer("training", round),
+                classes=self.protocol.classes,
                 standardise=private,
                 transition=self.transition,
                 warm=self.warm,

@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from sim.kernel.errors import InputError, RunError
+
+# Newer versions of typer carry a copy of click inside, so its base error is found through typer's own.
+_UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 app = typer.Typer(
     name="graphwarden",
@@ -155,9 +157,9 @@ def guarded(arguments: list[str]) -> int:
     except RunError as error:
         print(error, file=sys.stderr)
         return 1
-    except click.ClickException as error:
+    except _UsageError as error:
         error.show()
         return 2
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         print("interrupted: finished rounds are on disk; `graphwarden run --resume DIR` goes on", file=sys.stderr)
         return 130

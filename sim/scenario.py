@@ -64,36 +64,6 @@ class Scenario(Section):
     anchors: Literal["none", "last", "each"] = "last"
     observer: bool = True
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> Scenario:
-        problems = [*self._target_problems(), *self._protocol_problems()]
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
-
-    def _target_problems(self) -> list[str]:
-        nodes = self.graph.size_hint()
-        if nodes is None:
-            return []
-        found = []
-        for index, group in enumerate(self.population.attackers):
-            wanted = getattr(group.targets, "per_attacker", 0)
-            if isinstance(wanted, int) and wanted > nodes:
-                found.append(
-                    f"population.attackers.{index}.targets.per_attacker: found {wanted}; "
-                    f"allowed: at most the {nodes} nodes of the graph"
-                )
-        return found
-
-    def _protocol_problems(self) -> list[str]:
-        accepted, form = self.server.refinement.accepts, self.tie_protocol().form
-        if form != "none" and form not in accepted and self.server.refinement.kind != "none":
-            return [
-                f"server.refinement.kind {self.server.refinement.kind!r} works on {' or '.join(accepted)} reports; "
-                f"privacy.ties.kind {self.privacy.ties.kind!r} sends {form} (privacy.ties.kind: auto picks the right one)"
-            ]
-        return []
-
     def tie_protocol(self) -> TieProtocol:
         """The tie protocol of this run, `auto` resolved by the refinement; budgets still in the scenario's unit."""
         ties = self.privacy.ties
@@ -127,9 +97,30 @@ def load(source: str | FilePath | dict[str, Any], settings: dict[str, Any] | Non
     notes = overrides.apply(paper.data, settings or {}, Scenario)
     problems: list[Problem] = []
     scenario = build(Scenario, paper.data, (), problems)
+    if scenario is not None:
+        problems = fit(scenario)
     if problems:
         raise InputError(explain(paper, problems, settings or {}))
     return Loaded(scenario, notes)
+
+
+def fit(scenario: Scenario) -> list[Problem]:
+    """What is wrong between sections that are each right by themselves."""
+    problems: list[Problem] = []
+    nodes = scenario.graph.size_hint()
+    for index, group in enumerate(scenario.population.attackers):
+        wanted = getattr(group.targets, "per_attacker", 0)
+        if nodes is not None and isinstance(wanted, int) and wanted > nodes:
+            path = ("population", "attackers", index, "targets", "per_attacker")
+            problems.append(Problem(path, f"found {wanted}; allowed: at most the {nodes} nodes of the graph"))
+    refinement, form = scenario.server.refinement, scenario.tie_protocol().form
+    if form not in ("none", *refinement.accepts) and refinement.kind != "none":
+        message = (
+            f"{refinement.kind!r} works on {' or '.join(refinement.accepts)} reports; privacy.ties.kind "
+            f"{scenario.privacy.ties.kind!r} sends {form} (privacy.ties.kind: auto picks the right one)"
+        )
+        problems.append(Problem(("server", "refinement", "kind"), message))
+    return problems
 
 
 def explain(paper: document.Document, problems: list[Problem], settings: dict[str, Any]) -> str:
@@ -143,7 +134,7 @@ def explain(paper: document.Document, problems: list[Problem], settings: dict[st
         place = f"{paper.name}:{line}" if line else paper.name
         return line or 0, f"{place}: {'.'.join(map(str, path))}" if path else place
 
-    placed = sorted((locate(p.path), part) for p in problems for part in p.message.split("; \n"))
+    placed = sorted((locate(p.path), p.message) for p in problems)
     return "\n".join(f"{place}: {message}" for (_, place), message in placed)
 
 

@@ -222,11 +222,11 @@ def _nested(annotation: Any) -> tuple[type[Section] | None, bool]:
     return None, False
 
 
-def build(cls: type[Section], data: Any, path: Path, problems: list[Problem]) -> Any:
+def build(cls: type[Section], data: Any, path: Path, problems: list[Problem], usual: str = "") -> Any:
     """Make a `cls` from plain data, adding every problem found below `path`; None if there was one.
 
-    A family base is replaced by the class that its tag names. Nested sections are built first, so one bad value hides
-    no other.
+    A family base is replaced by the class that its tag names; an omitted tag means the kind that the enclosing section
+    uses by default (`usual`), if any. Nested sections are built first, so one bad value hides no other.
     """
     if isinstance(data, cls):
         return data
@@ -236,11 +236,12 @@ def build(cls: type[Section], data: Any, path: Path, problems: list[Problem]) ->
     values = dict(data)
     if issubclass(cls, Component) and cls.is_family():
         family = cls._family
-        if family.tag not in values and not family.base.default_kind:
+        usual = usual or family.base.default_kind
+        if family.tag not in values and not usual:
             family.load()
             problems.append(Problem(path, f"key {family.tag!r} is missing; allowed: {', '.join(sorted(family.kinds))}"))
             return None
-        kind = values.pop(family.tag, family.base.default_kind)
+        kind = values.pop(family.tag, usual)
         try:
             if not isinstance(kind, str):
                 family.load()
@@ -259,8 +260,9 @@ def build(cls: type[Section], data: Any, path: Path, problems: list[Problem]) ->
             continue
         if many and isinstance(values[name], list):
             values[name] = [build(inner, item, (*path, name, i), problems) for i, item in enumerate(values[name])]
-        elif (not many and not isinstance(values[name], str | int | float | bool)) or (not many and _only_section(info.annotation)):
-            values[name] = build(inner, values[name], (*path, name), problems)
+        elif not many and (not isinstance(values[name], str | int | float | bool) or _only_section(info.annotation)):
+            usual = info.default.kind if isinstance(info.default, Component) else ""
+            values[name] = build(inner, values[name], (*path, name), problems, usual)
         if len(problems) > before:
             failed.add(name)
     try:
@@ -306,7 +308,9 @@ def _explain(
         else:
             found = values.get(name)
             hint = nearest(found, _literals(info.annotation)) if isinstance(found, str) else ""
-            problems.append(Problem(here, f"found {show(found)}; allowed: {allowed(info.annotation, info.metadata)}{hint}"))
+            finite = "finite, " if item["type"] == "finite_number" else ""
+            wanted = f"{finite}{allowed(info.annotation, info.metadata)}{hint}"
+            problems.append(Problem(here, f"found {show(found)}; allowed: {wanted}"))
 
 
 def _literals(annotation: Any) -> list[str]:

@@ -1,0 +1,1 @@
+"""Ground floor: components, randomness, the network, graphs. Imports nothing else of the project."""
