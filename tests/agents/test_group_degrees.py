@@ -27,12 +27,23 @@ def test_counts_by_hand():
 
 def test_phases_ask_about_random_groups_then_published_ones():
     protocol, streams = GroupDegrees(epsilon=1e6), Streams(1)
-    partition = protocol.groups(streams, call(0), 6)
+    partition = protocol.groups(call(0), 6)
     first = protocol.encode(TRUTH, np.array([0, 1, 2]), streams, call(0))
     assert np.rint(first.numbers).tolist() == group_counts(TRUTH, partition, 2).tolist()
     assert first.lists.nnz == 0 and first.lists.shape == (3, 6)
     second = protocol.encode(TRUTH, np.array([0, 1, 2]), streams, call(1, groups=np.array([3, 0, 1, 2, 1, 0])))
     assert np.rint(second.numbers).tolist() == [[1, 2, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+
+
+def test_the_first_partition_is_public_balanced_and_the_same_for_everybody():
+    groups = GroupDegrees(epsilon=1.0, first_groups=3).groups(call(0), 100)
+    assert sorted(np.bincount(groups)) == [33, 33, 34]
+    assert np.abs(np.diff(groups)).max() == 2 and (groups != np.arange(100) % 3).any()
+
+
+def test_who_skips_the_noise_sends_exact_numbers():
+    sent = GroupDegrees(epsilon=1.0).verbatim(TRUTH, np.array([0, 1, 2]), call(1, groups=np.array([3, 0, 1, 2, 1, 0])))
+    assert sent.numbers.tolist() == [[1, 2, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]] and sent.lists.nnz == 0
 
 
 def test_each_phase_costs_half():

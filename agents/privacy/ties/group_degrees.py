@@ -16,6 +16,8 @@ from sim.kernel.randomness import Streams
 if TYPE_CHECKING:
     from agents.protocol import RoundCall
 
+_PARTITION = Streams(0)
+
 
 class GroupDegrees(TieProtocol, kind="group-degrees"):
     """Numbers of ties into groups of users, under Laplace noise, twice: into random groups, then into published ones.
@@ -35,19 +37,35 @@ class GroupDegrees(TieProtocol, kind="group-degrees"):
     def spent(self, phase: int) -> float:
         return self.epsilon / 2 if phase in (0, 1) else 0.0
 
-    def groups(self, streams: Streams, call: RoundCall, participants: int) -> np.ndarray:
+    def groups(self, call: RoundCall, participants: int) -> np.ndarray:
         """(n,) the group of every user that phase `call.phase` asks about, -1 for none: public, in stable ids.
 
-        Phase 0: a random partition into `first_groups`; phase 1: what the server published as "groups".
+        Phase 0: a partition into `first_groups` by a public hash, the same in every run; phase 1: what the server
+        published as "groups".
         """
         if call.phase == 0:
-            return streams.generator("ties/group-degrees/partition").integers(0, self.first_groups, participants)
+            ids = np.arange(participants, dtype=np.int64)
+            return _PARTITION.generator("ties/group-degrees/partition").permuted(ids) % self.first_groups
         return np.asarray(call.broadcast["groups"], dtype=np.int64)
+
+    @property
+    def false_positive(self) -> float:
+        """0: no list leaves the device."""
+        return 0.0
+
+    def verbatim(self, truth: sparse.csr_array, senders: np.ndarray, call: RoundCall) -> TieReports:
+        """What users send who skip the noise: the exact numbers of the ties that they claim."""
+        groups = self.groups(call, truth.shape[1])
+        return TieReports(no_lists(*truth.shape), group_counts(truth, groups, self.width(groups, call)))
+
+    def width(self, groups: np.ndarray, call: RoundCall) -> int:
+        """How many numbers the phase asks for."""
+        return self.first_groups if call.phase == 0 else int(groups.max(initial=-1)) + 1
 
     def encode(self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, call: RoundCall) -> TieReports:
         rows, participants = truth.shape
-        groups = self.groups(streams, call, participants)
-        count = self.first_groups if call.phase == 0 else int(groups.max(initial=-1)) + 1
+        groups = self.groups(call, participants)
+        count = self.width(groups, call)
         exact = group_counts(truth, groups, count)
         noise = DegreeNoise("laplace", self.epsilon / 2)
         drawn = noise.draw(count, senders, row_epochs(truth, call, groups), streams, f"ties/group-degrees/{call.phase}")

@@ -56,6 +56,11 @@ class SampledList(TieProtocol, kind="sampled-list"):
         p, degree = self.truthful(participants), np.maximum(noisy_degrees, 0.0)
         return np.minimum(1.0, degree / (degree * (2 * p - 1) + (participants - 1) * (1 - p)))
 
+    @property
+    def false_positive(self) -> float:
+        """0: spurious ones come in place of true ones, so a list is no longer than the ties that it stands for."""
+        return 0.0
+
     def encode(self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, call: RoundCall) -> TieReports:
         from agents.privacy.ties._sampled_kernels import sample_rows
 

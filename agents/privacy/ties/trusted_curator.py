@@ -26,6 +26,11 @@ class TrustedCurator(TieProtocol, kind="trusted-curator"):
     curator: ClassVar[str] = "trusted"
     source: ClassVar[str] = "central edge differential privacy"
 
+    @property
+    def false_positive(self) -> float:
+        """0: nothing is perturbed on the device."""
+        return 0.0
+
     def encode(self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, call: RoundCall) -> TieReports:
         held = sparse.csr_array(
             (np.ones(truth.nnz, dtype=np.int8), truth.indices.copy(), truth.indptr.copy()), shape=truth.shape
