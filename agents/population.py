@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -54,7 +55,7 @@ class Population:
         levels: int,
         streams: Streams,
     ) -> Population:
-        """Rate every tie of an (n, n) symmetric adjacency by the trust model and widen the lists to all participants."""
+        """Rate every tie of an (n, n) symmetric adjacency by the trust model; lists get a column per participant."""
         upper = sparse.triu(ties, k=1, format="csr").tocoo()
         u, v = upper.coords
         rated = settings.trust.levels(len(u), levels, streams.generator("trust"))
@@ -78,8 +79,8 @@ class Population:
     def answer(self, victim: int, asker: int, earned: int = 0) -> int:
         """The level that `victim` holds about a stranger who asks for a tie: decided once per pair.
 
-        0 with probability 1 - acceptance; 1 if it accepts and recognises a stranger (probability vigilance); else a level
-        from the trust model, as for a real tie. Good behaviour towards somebody who accepted lifts the level to `earned`.
+        0 with probability 1 - acceptance; 1 if it accepts and recognises a stranger (probability vigilance); else a
+        level from the trust model, as for a real tie. Good behaviour towards somebody who accepted lifts it to `earned`.
         """
         generator = self.streams.generator("answer", ident=victim, block=asker)
         accept, recognise = generator.random(2)
@@ -97,7 +98,8 @@ class Population:
             return
         victims, askers, moves = (np.array(column) for column in zip(*changes))
         moved = sparse.csr_array((moves.astype(np.int8), (victims, askers)), shape=self.lists.shape)
-        self.lists = sparse.csr_array(self.lists + moved)
+        held: Any = self.lists + moved
+        self.lists = held
         self.lists.eliminate_zeros()
         self.lists.sort_indices()
 

@@ -31,4 +31,4 @@ class User(mesa.Agent):
 
     @abstractmethod
     def report(self, call: RoundCall) -> Report:
-        """This user's own report for one phase, made alone. Equal, bit for bit, to its row of the population's batch."""
+        """This user's own report for one phase, made alone: bit for bit its row of the population's batch."""

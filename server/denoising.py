@@ -43,8 +43,8 @@ class DualDenoising(Denoising, kind="dual"):
     NFR: z becomes sign(z) max(|z| - mu, 0) with mu = regularization x B. B is the bound of the reports; where noise is
     unbounded (Laplace, Gaussian), the largest absolute value that was reported. HOA: the mean over k = 1..hops of
     (D^-1/2 A D^-1/2)^k x, without self loops. A node without neighbours keeps its own regularised features; so does
-    everyone with 0 hops. `order: hoa-nfr` aggregates first and then uses mu = regularization x B / (mean degree x hops),
-    since a mean of that many bounded terms is regularised; a node without neighbours is a single term.
+    everyone with 0 hops. `order: hoa-nfr` aggregates first and then uses mu = regularization x B / (mean degree x
+    hops), since a mean of that many bounded terms is regularised; a node without neighbours is a single term.
     """
 
     source: ClassVar[str] = "UPGNET (ICML 2025), Algorithm 1 and Theorems 5 and 6; Veritas, Stage III"
@@ -54,7 +54,8 @@ class DualDenoising(Denoising, kind="dual"):
     order: Literal["nfr-hoa", "hoa-nfr"] = "nfr-hoa"
 
     def denoise(self, features: sparse.csr_array, structure: sparse.csr_array, bound: float) -> np.ndarray:
-        held: Any = sparse.csr_array(features, dtype=np.float32)
+        held: Any = features
+        held = held.astype(np.float32)
         if not math.isfinite(bound):
             bound = float(np.abs(held.data).max(initial=0.0))
         threshold = self.regularization * bound
@@ -65,7 +66,7 @@ class DualDenoising(Denoising, kind="dual"):
         return shrink(aggregate(held, structure, self.hops), (threshold / terms)[:, None].astype(np.float32))
 
 
-def shrink(values: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
+def shrink(values: np.ndarray, threshold: Any) -> np.ndarray:
     """sign(z) max(|z| - threshold, 0), elementwise (UPGNET, Theorem 5)."""
     return np.sign(values) * np.maximum(np.abs(values) - threshold, 0)
 

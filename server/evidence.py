@@ -15,8 +15,8 @@ from agents.protocol import Protocol
 class Evidence:
     """The reports of one round, as rows of matrices; a user that sent nothing has an empty row and `reported` False.
 
-    `lists[v, u]` is v's reported level about u (0..levels). `labels` is -1 where the server knows none; it knows those of
-    `train` and `validation` nodes only.
+    `lists[v, u]` is v's reported level about u (0..levels). `labels` is -1 where the server knows none; it knows those
+    of `train` and `validation` nodes only.
     """
 
     protocol: Protocol
@@ -54,7 +54,7 @@ class MutualPairs:
 
 @dataclass(frozen=True)
 class Suspicion:
-    """A score per user (higher is more suspicious; NaN where nothing is known) and, where the score has a null, p-values."""
+    """A score per user (higher: more suspicious; NaN: nothing is known) and, where the score has a null, p-values."""
 
     score: np.ndarray  # (n,) float64
     p_value: np.ndarray | None = None  # (n,)
@@ -65,10 +65,10 @@ class Suspicion:
 class Structure:
     """The published graph: undirected pairs u < v, each once, with an optional weight in (0, inf).
 
-    `u, v, weight` is what the GNN uses. `hard` (boolean over those pairs, default all) marks the method's hard edge set,
-    which the structure columns count. `probability` is the estimated tie probability of each listed pair where the method
-    has one. `summary` holds scalars the method predicts about itself, e.g. {"expected_f1": 0.87}; `notes` are sentences
-    for the user.
+    `u, v, weight` is what the GNN uses. `hard` (boolean over those pairs, default all) marks the method's hard edge
+    set, which the structure columns count. `probability` is the estimated tie probability of each listed pair where the
+    method has one. `summary` holds scalars the method predicts about itself, e.g. {"expected_f1": 0.87}; `notes` are
+    sentences for the user.
     """
 
     u: np.ndarray

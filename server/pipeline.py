@@ -1,4 +1,4 @@
-"""One round of the server, top to bottom. Built from settings and public facts: nothing here leads to agents or truth."""
+"""One round of the server, top to bottom. Built from settings and public facts; nothing leads to agents or truth."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from server.evidence import Evidence, Structure, Suspicion
 from server.pruning import Decision
 from server.pruning.base import PruningContext
 from server.refinement.none import empty
+from server.settings import NetworkTraining
 from server.stages import ServerSettings
 from sim.kernel.randomness import Streams
 
@@ -109,8 +110,8 @@ class Pipeline:
         """One round. With `flagged`, those users are pruned and the suspicion and pruning stages are left out."""
         clock, notes = Clock(progress=progress), list[str]()
         settings = self.settings
-        evidence.extra[PENALTY] = np.float64(settings.attestation.asymmetry_penalty)
-        evidence.extra["epoch"] = np.int64(epoch)
+        evidence.extra[PENALTY] = np.array(settings.attestation.asymmetry_penalty)
+        evidence.extra["epoch"] = np.array(epoch)
         form = self.protocol.ties.form
         with clock.stage("attestation"):
             if form in ("verification-list", "binary-list"):
@@ -182,7 +183,7 @@ class Pipeline:
                 notes.append("features are public: denoising is skipped")
             elif settings.denoising.kind != "none":
                 features = settings.denoising.denoise(features, matrix, self.bound(features))
-        if settings.training.kind == "none":
+        if not isinstance(settings.training, NetworkTraining):
             return Learned(structure, features, None)
         with clock.stage("training"):
             result = train(

@@ -10,6 +10,7 @@ import mesa
 import numpy as np
 from scipy import sparse
 
+from agents.privacy.ties.base import no_lists
 from agents.report import ReportBatch
 from server.evidence import Evidence
 from server.intake import Shelf
@@ -59,7 +60,7 @@ class ServerAgent(mesa.Agent):
         reported[first.senders] = True
         features = self.pipeline.protocol.features.rectify(spread(first.features, first.senders, n))
         listed = [batch for batch in self._round if batch.lists.nnz]
-        lists = spread(listed[-1].lists, listed[-1].senders, n) if listed else sparse.csr_array((n, n), dtype=np.int8)
+        lists: Any = spread(listed[-1].lists, listed[-1].senders, n) if listed else no_lists(n, n)
         numbers = []
         for batch in self._round:
             rows = np.full((n, batch.numbers.shape[1]), np.nan)

@@ -17,6 +17,7 @@ from server.label_propagation import spread
 from server.models import BACKBONES, Backbone
 from server.settings import NetworkTraining
 from server.sparse_torch import Inputs
+from sim.kernel.randomness import Streams
 
 Progress = Callable[[int, int, float, float], None]
 """Called after every epoch with (epoch, epochs at most, training loss, validation accuracy)."""
@@ -82,7 +83,8 @@ def train(
     if settings.model == "label-propagation":
         return task.propagate(structure)
     with one_thread(), torch.enable_grad():
-        generator = torch.Generator().manual_seed(seed & (2**63 - 1))
+        # torch's generator reads 32 bits of a seed only, so all bits are folded into those first
+        generator = torch.Generator().manual_seed(Streams(seed).integer("training") & 0xFFFFFFFF)
         inputs = Inputs(_standardised(features) if standardise else features)
         backbone = BACKBONES[settings.model](settings, inputs, structure, classes, generator)
         return task.fit(backbone, generator, warm)
@@ -114,7 +116,7 @@ class _Task:
             if accuracy > best_accuracy:
                 best, best_accuracy, best_epoch = _copy(backbone), accuracy, epoch
             if self.progress:
-                self.progress(epoch, settings.epochs, float(loss), accuracy)
+                self.progress(epoch, settings.epochs, float(loss.detach()), accuracy)
             if epoch - best_epoch >= settings.patience:
                 break
         if settings.select == "best" and best_accuracy >= 0:

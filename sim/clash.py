@@ -19,6 +19,7 @@ def complain_about_clash() -> None:
             place = Path(folders[0]).resolve() / "__init__.py" if folders else None
         if place is None or place.parent.parent != home:
             raise InputError(
-                f"the package {name!r} was found at {place.parent if place else 'no place'}, not beside Graphwarden ({home}): "
+                f"the package {name!r} was found at {place.parent if place else 'no place'}, not beside Graphwarden "
+                f"({home}): "
                 "another installed package has the same name; use a virtual environment of its own"
             )

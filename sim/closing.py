@@ -18,7 +18,7 @@ def closing(result: Result) -> None:
     if result.rounds.empty:
         console.print("the observer was off: nothing was measured")
     else:
-        row = {k: (None if v != v else v) for k, v in result.rounds.iloc[-1].to_dict().items()}
+        row = {str(k): (None if v != v else v) for k, v in result.rounds.iloc[-1].to_dict().items()}
         for title, lines in (
             ("accuracy on honest test users", accuracy(row)),
             ("detection and structure", structure(row)),

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import mesa
 import numpy as np
 import simpy
-from agents.privacy.ledger import Ledger
 from scipy import sparse
 
 from agents.attacker import Attacker
 from agents.coalition import Coalition, Granted, Plan
 from agents.honest import HonestUser
 from agents.population import MEMOIZED, Population
+from agents.privacy.ledger import Ledger
 from agents.protocol import Feedback, Protocol, RoundCall
 from agents.report import ReportBatch, join
 from agents.user import User
@@ -36,8 +36,8 @@ PHASES_A_ROUND = 16
 
 
 class Simulation(mesa.Model):
-    """Builds a population from a scenario and runs its rounds. It keeps no ground truth: every honest user holds its own
-    part, and the observer (if any) a copy that nothing flows back from."""
+    """Builds a population from a scenario and runs its rounds. It keeps no ground truth: every honest user holds its
+    own part, and the observer (if any) a copy that nothing flows back from."""
 
     def __init__(self, scenario: Scenario, progress: Progress | None = None) -> None:
         streams = Streams(scenario.seed)
@@ -177,7 +177,7 @@ class Simulation(mesa.Model):
         return {i: feedback for i, feedback in heard if feedback is not None}
 
     def _answer(self, plans: list[Plan]) -> None:
-        """Let every honest user that is asked for a tie answer for itself: once per asker, and again when it earns more."""
+        """Let honest users who are asked for a tie answer for themselves: once per asker, again when it earns more."""
         fresh: list[tuple[int, int, int]] = []
         for plan in plans:
             for asker, target, earned in zip(*(side.tolist() for side in (*plan.asked, plan.earned))):
@@ -246,7 +246,7 @@ class Simulation(mesa.Model):
     def close(self) -> None:
         """Let go of all agents. Mesa before 3.5 keeps every model alive through a class-level table of ids."""
         self.remove_all_agents()
-        ids = getattr(mesa.Agent, "_ids", None)
+        ids: Any = getattr(mesa.Agent, "_ids", None)
         if hasattr(ids, "pop"):
             ids.pop(self, None)
 
@@ -264,7 +264,7 @@ def public_protocol(scenario: Scenario, graph: Graph, participants: int) -> Prot
     """The public facts of a run, with the local budgets of one report."""
     privacy = scenario.privacy
     share = 1.0 / scenario.rounds if privacy.across_rounds == "split" else 1.0
-    features = privacy.features
+    features: Any = privacy.features
     if features.kind != "none":
         features = features.model_copy(update={"epsilon": features.epsilon * share})
     ties = scenario.tie_protocol()
@@ -275,7 +275,7 @@ def public_protocol(scenario: Scenario, graph: Graph, participants: int) -> Prot
     )
 
 
-def grant(knowledge: list[str], graph: Graph, train: np.ndarray, participants: int) -> Granted:
+def grant(knowledge: Sequence[str], graph: Graph, train: np.ndarray, participants: int) -> Granted:
     """Copies of exactly what a group's `knowledge` grants."""
     labels = np.full(participants, -1, dtype=np.int64)
     labels[: graph.nodes][train] = graph.labels[train]

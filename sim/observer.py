@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from agents.privacy.ledger import Ledger
 from scipy import sparse
 
 from agents.coalition import Plan
 from agents.population import Population
+from agents.privacy.ledger import Ledger
 from agents.report import ReportBatch
 from server.evidence import Evidence, Structure
 from server.pipeline import Outcome, Pipeline
@@ -295,7 +295,7 @@ class Observer:
                 "victim": np.concatenate([victims, np.zeros(participants - self.honest, dtype=bool)]),
                 "suspicion": score,
                 "flagged": flagged,
-                "flagged_round": pd.array(np.where(self.flagged_round < 0, None, self.flagged_round), dtype="Int64"),
+                "flagged_round": pd.arrays.IntegerArray(self.flagged_round.copy(), self.flagged_round < 0),
                 "epsilon": totals.epsilon,
                 "epsilon_features": totals.epsilon_features,
                 "epsilon_ties": totals.epsilon_ties,
@@ -343,7 +343,7 @@ def root_mean_square(estimate: Any, truth: sparse.csr_array, neutral: float) -> 
     """RMS of (neutral + estimate - truth) over all entries; sparse estimates are never made dense."""
     cells = truth.shape[0] * truth.shape[1]
     if sparse.issparse(estimate):
-        gap = sparse.csr_array(estimate.astype(np.float64) - truth.astype(np.float64))
+        gap: Any = sparse.csr_array(estimate, dtype=np.float64) - truth.astype(np.float64)
         total = (gap.data**2).sum() + 2 * neutral * gap.data.sum() + cells * neutral**2
         return float(np.sqrt(max(total, 0.0) / cells))
     total = 0.0

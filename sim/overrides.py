@@ -16,8 +16,8 @@ def split(key: str) -> Path:
 def apply(data: dict[str, Any], settings: dict[str, Any], schema: type[Section]) -> list[str]:
     """Write every setting into `data` in place; returns notes for the user.
 
-    Overrides of a `kind` come first: keys that the new kind knows keep their values, the others are dropped with a note.
-    A key set in the same command that the new kind lacks stays, and is then an error like any unknown key.
+    Overrides of a `kind` come first: keys that the new kind knows keep their values, the others are dropped with a
+    note. A key set in the same command that the new kind lacks stays, and is then an error like any unknown key.
     """
     notes: list[str] = []
     tags = ("kind", "source")

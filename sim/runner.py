@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from sim.columns import GROUP, ROUND
+from sim.columns import GROUP, ROUND, Column
 from sim.kernel.errors import InputError
 from sim.records import RunDirectory
 from sim.result import Result
@@ -80,13 +80,20 @@ def _execute(
         directory.finish(summary, fates)
     return Result(
         scenario,
-        pd.DataFrame(rows, columns=[c.name for c in ROUND]),
-        pd.DataFrame(groups, columns=[c.name for c in GROUP]),
+        frame(rows, ROUND),
+        frame(groups, GROUP),
         fates if fates is not None else pd.DataFrame(),
         summary,
         directory.path if directory is not None else None,
         tuple(notes),
     )
+
+
+def frame(rows: list[dict[str, Any]], columns: Sequence[Column]) -> pd.DataFrame:
+    """Rows as a table; what does not exist is NaN, and a column of nothing but that is numeric too."""
+    table = pd.DataFrame(rows, columns=[c.name for c in columns])
+    empty = [name for name in table if table[name].isna().all()]
+    return table.astype(dict.fromkeys(empty, float))
 
 
 def summarise(scenario: Scenario, rows: list[dict[str, Any]], notes: list[str]) -> dict[str, Any]:

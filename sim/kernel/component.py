@@ -27,7 +27,12 @@ class Section(BaseModel):
     """A group of typed, named settings. Strict: no unknown key, no coercion, no NaN or infinity."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, arbitrary_types_allowed=True, validate_default=True
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        arbitrary_types_allowed=True,
+        validate_default=True,
     )
 
 
@@ -117,14 +122,18 @@ class Family:
         self.load()
         if kind in self.kinds:
             return self.kinds[kind]
-        raise LookupError(f"unknown {self.tag} {kind!r}; allowed: {', '.join(sorted(self.kinds))}{nearest(kind, self.kinds)}")
+        raise LookupError(
+            f"unknown {self.tag} {kind!r}; allowed: {', '.join(sorted(self.kinds))}{nearest(kind, self.kinds)}"
+        )
 
     def _plugin(self, kind: str) -> type[Component]:
         module_name, _, class_name = kind.partition(":")
         try:
             found = getattr(importlib.import_module(module_name), class_name)
         except (ImportError, AttributeError, ValueError, SyntaxError) as error:
-            raise LookupError(f"cannot load {kind!r}: {error} (looked beside the scenario and on the Python path)") from error
+            raise LookupError(
+                f"cannot load {kind!r}: {error} (looked beside the scenario and on the Python path)"
+            ) from error
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise LookupError(f"{kind!r} is not a subclass of {self.base.__module__}.{self.base.__qualname__}")
         if not found.kind or ":" not in found.kind:
@@ -192,7 +201,13 @@ def allowed(annotation: Any, metadata: typing.Sequence[Any] = ()) -> str:
         return f"a list of {allowed(inner[0]) if inner else 'values'}"
     if origin is dict:
         return "a mapping"
-    names: dict[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
+    names: dict[Any, str] = {
+        int: "a whole number",
+        float: "a number",
+        str: "text",
+        bool: "true or false",
+        type(None): "null",
+    }
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "a mapping"
     limits = []
@@ -231,7 +246,9 @@ def build(cls: type[Section], data: Any, path: Path, problems: list[Problem], us
     if isinstance(data, cls):
         return data
     if not isinstance(data, Mapping):
-        problems.append(Problem(path, f"found {show(data)}; allowed: a mapping with {', '.join(_keys(cls)) or 'no keys'}"))
+        problems.append(
+            Problem(path, f"found {show(data)}; allowed: a mapping with {', '.join(_keys(cls)) or 'no keys'}")
+        )
         return None
     values = dict(data)
     if issubclass(cls, Component) and cls.is_family():
@@ -284,7 +301,12 @@ def _keys(cls: type[Section]) -> list[str]:
 
 
 def _explain(
-    cls: type[Section], error: ValidationError, path: Path, values: dict[str, Any], failed: set[str], problems: list[Problem]
+    cls: type[Section],
+    error: ValidationError,
+    path: Path,
+    values: dict[str, Any],
+    failed: set[str],
+    problems: list[Problem],
 ) -> None:
     seen: set[str] = set()
     for item in error.errors(include_url=False):
@@ -302,7 +324,9 @@ def _explain(
             keys = _keys(cls)
             problems.append(Problem(here, f"unknown key {name!r}; allowed: {', '.join(keys)}{nearest(name, keys)}"))
         elif item["type"] == "missing":
-            problems.append(Problem(path, f"key {name!r} is missing; allowed: {allowed(info.annotation, info.metadata)}"))
+            problems.append(
+                Problem(path, f"key {name!r} is missing; allowed: {allowed(info.annotation, info.metadata)}")
+            )
         elif item["type"] == "value_error":
             problems.append(Problem(here, str(item["msg"]).removeprefix("Value error, ")))
         else:

@@ -60,8 +60,8 @@ class Stragglers(Section):
 
 
 class Network(Section):
-    """How reports travel. A collection window closes at `deadline` seconds (a report that arrives just then counts) or as
-    soon as everybody who was expected has reported; a lost report is never seen, a late one is dropped."""
+    """How reports travel. A collection window closes at `deadline` seconds (a report that arrives just then counts) or
+    as soon as everybody who was expected has reported; a lost report is never seen, a late one is dropped."""
 
     latency: Latency = LognormalLatency()
     stragglers: Stragglers = Stragglers()
@@ -88,9 +88,7 @@ class Window:
     closed: float = math.nan
 
 
-def collect(
-    environment: simpy.Environment, journeys: np.ndarray, deadline: float
-) -> Generator[Any, Any, Window]:
+def collect(environment: simpy.Environment, journeys: np.ndarray, deadline: float) -> Generator[Any, Any, Window]:
     """A SimPy process: open a window now, let the reports arrive, close it at the deadline or when all are in.
 
     `journeys` are seconds per report (infinite: lost). Returns the closed window.

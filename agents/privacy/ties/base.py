@@ -55,7 +55,7 @@ class TieProtocol(Component, family="privacy.ties", home="agents.privacy.ties"):
         levels: int = 1  # kappa: the largest level of a list entry; a field where a kind has levels, 1 elsewhere
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **keywords: Any) -> None:
+    def __pydantic_init_subclass__(cls, **keywords: Any) -> None:  # type: ignore[override]
         super().__pydantic_init_subclass__(**keywords)
         if not cls.is_family() and "levels" not in cls.model_fields:
             cls.levels = 1
