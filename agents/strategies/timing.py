@@ -30,14 +30,14 @@ class Sleeper(TimingStrategy, kind="sleeper"):
 
 
 class OnOff(TimingStrategy, kind="on-off"):
-    """All members attack for `on` rounds, idle for `off`, and so on, starting with an attack."""
+    """All members attack for `attacks` rounds, idle for `pauses`, and so on, starting with an attack."""
 
     source: ClassVar[str] = "on-off attack of the trust-management literature"
-    on: int = Field(1, ge=1)
-    off: int = Field(1, ge=1)
+    attacks: int = Field(1, ge=1)
+    pauses: int = Field(1, ge=1)
 
     def attacking(self, view: View) -> np.ndarray:
-        return np.full(view.size, (view.round - 1) % (self.on + self.off) < self.on)
+        return np.full(view.size, (view.round - 1) % (self.attacks + self.pauses) < self.attacks)
 
 
 class Ramp(TimingStrategy, kind="ramp"):

@@ -39,7 +39,9 @@ def public(
     )
 
 
-def opened(round: int = 1, phase: int = 0, protocol: Protocol | None = None, memoized: bool = True, **published: Any) -> RoundCall:
+def opened(
+    round: int = 1, phase: int = 0, protocol: Protocol | None = None, memoized: bool = True, **published: Any
+) -> RoundCall:
     return RoundCall(round, phase, 0 if memoized else round, memoized, protocol or public(), dict(published))
 
 
@@ -64,7 +66,9 @@ def coalition(
     return Coalition(group(**parts), np.arange(honest, honest + members), Streams(seed), granted, honest)
 
 
-def view(members: int = MEMBERS, granted: Granted | None = None, protocol: Protocol | None = None, **parts: Any) -> View:
+def view(
+    members: int = MEMBERS, granted: Granted | None = None, protocol: Protocol | None = None, **parts: Any
+) -> View:
     """What the strategies of a first round see."""
     call = opened(protocol=protocol)
     return coalition(members, call.protocol.participants - members, granted, **parts).view(call)

@@ -87,7 +87,7 @@ def test_community_finds_the_clique_that_it_starts_in():
 def test_community_of_a_path_is_a_stretch_of_it():
     path = sparse.diags_array([np.ones(19), np.ones(19)], offsets=[-1, 1], format="csr")
     found = np.sort(kinds.Community(per_attacker=3).around(path, pick=0))
-    # from an end, each prefix cuts one tie: the longest one with at most half of the ties (volume 2 k - 1 <= 19) is best
+    # from an end, each prefix cuts one tie: the longest with at most half of the ties (2 k - 1 <= 19) is best
     assert found.tolist() == list(range(10))
     with pytest.raises(ValueError, match="no ties"):
         kinds.Community().around(sparse.csr_array((5, 5)), pick=0)
@@ -112,7 +112,9 @@ def test_random_node_asks_one_user_of_the_target_set():
     strategy, seen = kinds.RandomNode(target_share=0.1), view(members=40, protocol=public(participants=94))
     drawn = by_member(strategy.choose(seen), 40)
     assert [len(each) for each in drawn] == [1] * 40
-    assert set.union(*drawn) == set(strategy.victims(seen).tolist())  # 40 draws from 5: each missed with probability 1e-4
+    assert set.union(*drawn) == set(
+        strategy.victims(seen).tolist()
+    )  # 40 draws from 5: each missed with probability 1e-4
 
 
 def test_random_value_names_as_many_users_as_a_noisy_report():

@@ -50,7 +50,7 @@ def test_probability_of_degree_preserving_ties():
 
 @pytest.mark.parametrize("targets", [1, 2, 3])
 def test_degree_preserving_keeps_the_mean_degree_where_targets_are_at_most_half_of_it(targets):
-    """2,000 honest users of degree 6 and 100 members. The sd of the number of inner ties is at most 14, of the mean 0.013."""
+    """2,000 honest users of degree 6, 100 members: the number of inner ties has an sd below 14, the mean below .014."""
     attackers = coalition(
         100, 2000, targets={"kind": "cyclic", "per_attacker": targets}, ties={"kind": "degree-preserving"}
     )

@@ -16,7 +16,15 @@ def schedule(rounds, **timing):
 def test_always_sleeper_and_on_off():
     assert schedule(2, kind="always") == [[True] * 6] * 2
     assert schedule(4, kind="sleeper", wake=3) == [[False] * 6] * 2 + [[True] * 6] * 2
-    assert [row[0] for row in schedule(7, kind="on-off", on=2, off=1)] == [True, True, False, True, True, False, True]
+    assert [row[0] for row in schedule(7, kind="on-off", attacks=2, pauses=1)] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_ramp_wakes_members_one_after_another():
