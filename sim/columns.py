@@ -80,7 +80,7 @@ accuracy_oracle_pruned | share | test accuracy with the attackers removed by nam
 accuracy_random_edges | share | test accuracy with as many uniformly random ties as were published
 damage | share | accuracy_no_attack - accuracy_undefended
 recovered | share | test_accuracy - accuracy_undefended
-gain_retained | share | (test_accuracy - accuracy_no_edges) / (accuracy_true_graph - accuracy_no_edges); empty if below 0.02
+gain_retained | share | (test - no_edges) / (true_graph - no_edges); empty if the denominator is under 0.02
 estimate_auc | share | AUC of the method's tie probabilities against the truth, all pairs of honest users
 estimate_ap | share | average precision of the same
 estimate_mae | share | mean absolute error of the same

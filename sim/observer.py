@@ -343,7 +343,7 @@ def root_mean_square(estimate: Any, truth: sparse.csr_array, neutral: float) -> 
     """RMS of (neutral + estimate - truth) over all entries; sparse estimates are never made dense."""
     cells = truth.shape[0] * truth.shape[1]
     if sparse.issparse(estimate):
-        gap: Any = sparse.csr_array(estimate, dtype=np.float64) - truth.astype(np.float64)
+        gap = sparse_difference(estimate, truth)
         total = (gap.data**2).sum() + 2 * neutral * gap.data.sum() + cells * neutral**2
         return float(np.sqrt(max(total, 0.0) / cells))
     total = 0.0
@@ -351,6 +351,11 @@ def root_mean_square(estimate: Any, truth: sparse.csr_array, neutral: float) -> 
         rows = slice(start, start + 1024)
         total += float(((estimate[rows].astype(np.float64) + neutral - truth[rows].toarray()) ** 2).sum())
     return float(np.sqrt(total / cells))
+
+
+def sparse_difference(a: Any, b: Any) -> Any:
+    """a - b in double precision, without making either dense."""
+    return a.astype(np.float64) - b.astype(np.float64)
 
 
 def peak_memory_mb() -> float:

@@ -34,7 +34,7 @@ CHECKPOINT = "checkpoint.pickle"
 
 class RunDirectory:
     """`scenario.yaml`, `environment.json`, `rounds.csv`, `groups.csv`, `agents.parquet`, `summary.json`, and a
-    checkpoint until the run is done. Whole files are written beside their place and renamed: none is ever half there."""
+    checkpoint until the run is done. Whole files are written beside their place and renamed, so none is half there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
