@@ -9,16 +9,21 @@ from server.evidence import Evidence
 from sim.kernel.randomness import Streams, digest64
 
 
-def reported_pairs(lists: sparse.csr_array, ends: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (u, v), u < v, that at least `ends` (1 or 2) of their two ends report, in row-major order."""
+def named_pairs(lists: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(u, v, ends): pairs u < v that at least one end reports, in row-major order, and how many ends (1 or 2) do."""
     ones = sparse.csr_array(
         (np.ones(lists.nnz, dtype=np.int8), lists.indices.copy(), lists.indptr.copy()), shape=lists.shape
     )
     both = sparse.triu(ones + ones.T, k=1, format="csr")
     both.sort_indices()
     rows = np.repeat(np.arange(lists.shape[0], dtype=np.int32), np.diff(both.indptr))
-    told = both.data >= ends
-    return rows[told], both.indices[told].astype(np.int32)
+    return rows, both.indices.astype(np.int32), both.data
+
+
+def reported_pairs(lists: sparse.csr_array, ends: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (u, v), u < v, that at least `ends` (1 or 2) of their two ends report, in row-major order."""
+    u, v, told = named_pairs(lists)
+    return u[told >= ends], v[told >= ends]
 
 
 def among(kept: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
