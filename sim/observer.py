@@ -192,7 +192,8 @@ class Observer:
         attack = (u >= self.honest) | (v >= self.honest)
         true = np.zeros(len(u), dtype=bool)
         inside = ~attack
-        true[inside] = np.asarray(self.graph.ties[u[inside], v[inside]]).ravel() > 0
+        if inside.any():  # scipy answers an empty question with a sparse array
+            true[inside] = np.asarray(self.graph.ties[u[inside], v[inside]]).ravel() > 0
         kinds = {"true": true, "false": inside & ~true, "attack": attack}
         counts = {name: int((mask & hard).sum()) for name, mask in kinds.items()}
         edges, all_true = sum(counts.values()), self.graph.edges
