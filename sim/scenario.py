@@ -98,6 +98,9 @@ def load(source: str | FilePath | dict[str, Any], settings: dict[str, Any] | Non
     problems: list[Problem] = []
     scenario = build(Scenario, paper.data, (), problems)
     if scenario is not None:
+        if not isinstance(source, dict):
+            graph = scenario.graph.beside(str(FilePath(source).resolve().parent))
+            scenario = scenario.model_copy(update={"graph": graph})
         problems = fit(scenario)
     if problems:
         raise InputError(explain(paper, problems, settings or {}))
@@ -107,6 +110,9 @@ def load(source: str | FilePath | dict[str, Any], settings: dict[str, Any] | Non
 def fit(scenario: Scenario) -> list[Problem]:
     """What is wrong between sections that are each right by themselves."""
     problems: list[Problem] = []
+    missing = scenario.graph.missing()
+    if missing is not None:
+        problems.append(Problem(("graph", "source"), missing))
     nodes = scenario.graph.size_hint()
     for index, group in enumerate(scenario.population.attackers):
         wanted = getattr(group.targets, "per_attacker", 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -70,11 +71,6 @@ class Graph:
         known = (near >= 0) & (far >= 0)
         return float(np.mean(near[known] == far[known])) if known.any() else float("nan")
 
-    def with_constant_features(self) -> Graph:
-        """The same graph with one feature column of ones, for sets that have no features."""
-        ones = sparse.csr_array(np.ones((self.nodes, 1), dtype=np.float32))
-        return Graph(self.name, ones, self.ties, self.labels)
-
     def __repr__(self) -> str:
         return (
             f"Graph({self.name}: {self.nodes} nodes, {self.edges} ties, {self.dimensions} dimensions, "
@@ -127,6 +123,13 @@ class Facts:
         return 2 * self.edges / self.nodes
 
 
+def near(folder: str, name: str) -> str:
+    """The absolute path of `name` below `folder`, or below the working folder if it exists only there."""
+    beside = Path(folder, Path(name).expanduser()).resolve()
+    here = Path(name).expanduser().resolve()
+    return str(here if here.exists() and not beside.exists() else beside)
+
+
 class GraphSource(Component, family="graph", home="sim.kernel.graphs", tag="source"):
     """Where the graph of a run comes from."""
 
@@ -142,6 +145,11 @@ class GraphSource(Component, family="graph", home="sim.kernel.graphs", tag="sour
     def size_hint(self) -> int | None:
         """Number of nodes if known without loading."""
         return self.facts.nodes if self.facts else None
+
+    def beside(self, folder: str) -> GraphSource:
+        """The same source with relative names resolved: from `folder`, where the scenario lies, if they are there, else
+        from the working folder."""
+        return self if self.root is None else self.model_copy(update={"root": near(folder, self.root)})
 
     def missing(self) -> str | None:
         """What this machine lacks to load the graph, as one message, or None. Reads no data."""
