@@ -43,8 +43,7 @@ def camouflaged(
     secret: Streams,
 ) -> sparse.csr_array:
     """`intended` plus spurious entries, as many as randomised response makes on average out of the entries that are
-    zero: round(q0 x zero entries) in each row. They go to other members' victims first, then to anybody (robust.md
-    attacks 8, 8u).
+    zero: round(q0 x zero entries) in each row. They go to other members' victims first, then to anybody.
     """
     everybody = np.arange(intended.shape[1])
     rows = []

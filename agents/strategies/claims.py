@@ -34,7 +34,7 @@ def pair_levels(view: View, entries: Entries, lowest: int = 1) -> np.ndarray:
 class Maximal(ClaimStrategy, kind="maximal"):
     """The highest level about every target and every tied fellow."""
 
-    source: ClassVar[str] = "Veritas, the attacker of Proposition 2; veritas.md 5.3"
+    source: ClassVar[str] = "Veritas, the attacker of Proposition 2"
 
     def rate(self, view: View, entries: Entries) -> Entries:
         return entries.at(view.levels)
@@ -43,7 +43,7 @@ class Maximal(ClaimStrategy, kind="maximal"):
 class LevelMatch(ClaimStrategy, kind="level-match"):
     """The level at which a vigilant victim acknowledges a stranger, so that the two ends agree."""
 
-    source: ClassVar[str] = "veritas.md 3.7; robust.md attacks 4 and 5"
+    source: ClassVar[str] = "evasion of the printed score, ours"
     level: int = Field(1, ge=1)
 
     def rate(self, view: View, entries: Entries) -> Entries:
@@ -53,7 +53,7 @@ class LevelMatch(ClaimStrategy, kind="level-match"):
 class Minimal(ClaimStrategy, kind="minimal"):
     """One non-zero entry, about the first target; every target is asked for all the same."""
 
-    source: ClassVar[str] = "robust.md attack 3"
+    source: ClassVar[str] = "evasion of the printed score, ours"
     level: int = Field(1, ge=1)
 
     def rate(self, view: View, entries: Entries) -> Entries:
@@ -89,7 +89,7 @@ class Framing(ClaimStrategy, kind="framing"):
     before the run. Fellows rate each other highest throughout.
     """
 
-    source: ClassVar[str] = "veritas.md 3.7; robust.md attack 7"
+    source: ClassVar[str] = "slander of honest users, as in reputation systems; ours"
     camouflage_rounds: int = Field(1, ge=0)
     low: int = Field(1, ge=0)
 
@@ -110,7 +110,7 @@ class Collusive(ClaimStrategy, kind="collusive"):
     `level` is what victims are rated; the highest when omitted.
     """
 
-    source: ClassVar[str] = "veritas.md 3.7; robust.md attacks 6 and 6b"
+    source: ClassVar[str] = "dilution by mutual praise, as in reputation systems; ours"
     level: int | None = Field(None, ge=0)
 
     def rate(self, view: View, entries: Entries) -> Entries:

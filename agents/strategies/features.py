@@ -25,7 +25,7 @@ def no_features(rows: int, dimensions: int) -> sparse.csr_array:
 
 def legal_range(protocol: Protocol, streams: Streams) -> tuple[float, float]:
     """Smallest and largest value that does not stand out: the mechanism's output range, and where that is unbounded
-    the 0.1 % and 99.9 % quantiles of an honest user's outputs for a feature of 0 (veritas.md 5.2)."""
+    the 0.1 % and 99.9 % quantiles of an honest user's outputs for a feature of 0."""
     mechanism, dimensions = protocol.features, protocol.dimensions
     low, high = mechanism.output_range(dimensions)
     if np.isfinite(low) and np.isfinite(high):
@@ -69,7 +69,7 @@ class Extreme(FeatureStrategy, kind="extreme"):
     shared.
     """
 
-    source: ClassVar[str] = "Devil's Hand (He et al. 2026); crafting per mechanism derived, veritas.md 5.2"
+    source: ClassVar[str] = "Devil's Hand (He et al. 2026); crafting per mechanism ours"
     sign: Literal["positive", "negative", "mixed"] = "positive"
 
     def craft(self, view: View) -> sparse.csr_array:
@@ -88,7 +88,7 @@ class IllegalDense(FeatureStrategy, kind="illegal-dense"):
     Intake rejects such a report unless its check of the number of non-zero features is off.
     """
 
-    source: ClassVar[str] = "Devil's Hand family; veritas.md 5.2 (ii)"
+    source: ClassVar[str] = "Devil's Hand without the limits of the format; ours"
 
     def craft(self, view: View) -> sparse.csr_array:
         low, high = legal_range(view.protocol, view.streams)

@@ -28,7 +28,7 @@ class DegreePreserving(TieStrategy, kind="degree-preserving"):
     for the mean to be preserved, and beyond that there are no ties between members.
     """
 
-    source: ClassVar[str] = "Devil's Hand (He et al. 2026); veritas.md 5.1"
+    source: ClassVar[str] = "Devil's Hand (He et al. 2026)"
 
     def probability(self, mean_degree: float, members: int, targets_per_member: float) -> float:
         """q, clipped; 0 for a single member."""
@@ -45,7 +45,7 @@ class DegreePreserving(TieStrategy, kind="degree-preserving"):
 class Clique(TieStrategy, kind="clique"):
     """Every two members are tied."""
 
-    source: ClassVar[str] = "Sybil clique; robust.md attack 6"
+    source: ClassVar[str] = "Sybil topologies"
 
     def connect(self, view: View, targets_per_member: float) -> Pairs:
         return np.triu_indices(view.size, k=1)

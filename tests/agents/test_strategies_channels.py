@@ -10,6 +10,7 @@ from agents.privacy.ties.base import no_lists
 from agents.privacy.ties.pair_bits import PairBits
 from agents.privacy.ties.pairing import reporter
 from agents.privacy.ties.verification_list import VerificationList
+from sim.kernel.component import FAMILIES, build
 from sim.kernel.randomness import Streams
 
 SPARSE = {"targets": {"kind": "cyclic", "per_attacker": 3}, "ties": {"kind": "ring"}}
@@ -131,3 +132,28 @@ def test_victims_of_nobody_are_no_target_of_camouflage_when_there_are_enough():
     plan, batch = sent("camouflage")
     strangers = np.setdiff1d(np.arange(HONEST), plan.victims)
     assert batch.lists[:, strangers].nnz == 0
+
+
+PROTOCOLS = sorted(
+    kind.kind for kind in FAMILIES["privacy.ties"].classes() if kind.kind != "auto" and ":" not in kind.kind
+)
+
+
+@pytest.mark.parametrize("channel", ["compliant", "bypass", "camouflage"])
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_every_tie_protocol_takes_every_channel(kind, channel):
+    """What an attacker sends has the shape of what an honest user sends in the same phase."""
+    ties = build(TieProtocol, {"kind": kind, **({} if kind == "none" else {"epsilon": 3.0})}, (), [])
+    protocol = public(ties=ties)
+    attackers = coalition(claims={"kind": "maximal", "channel": channel}, **SPARSE)
+    plan = attackers.plan(opened(protocol=protocol))
+    for phase in range(ties.phases):
+        call = opened(phase=phase, protocol=protocol, groups=np.arange(60) % 4)
+        batch = attackers.encode(plan, call)
+        honest = ties.encode(no_lists(1, 60), np.array([0]), Streams(1), call) if ties.form != "none" else None
+        assert batch.lists.shape == (6, 60) and batch.lists.dtype == np.int8
+        assert ((batch.lists.data >= 1) & (batch.lists.data <= ties.levels)).all()
+        assert batch.numbers.shape == (6, honest.numbers.shape[1] if honest else 0)
+        assert np.isfinite(batch.numbers).all()
+        alone = attackers.encode(plan, call, only=plan.members[2:3])
+        assert (alone.lists != batch.lists[[2]]).nnz == 0 and (alone.numbers == batch.numbers[2]).all()

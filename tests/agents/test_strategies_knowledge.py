@@ -1,7 +1,10 @@
 """What a strategy may know, and how a group is described."""
 
 import gc
+import re
+import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -161,21 +164,6 @@ def test_every_kind_says_what_it_is_and_where_it_comes_from():
 
 # Plugins -------------------------------------------------------------------------------------------------------------
 
-PLUGIN = '''
-import numpy as np
-from agents.strategies.base import TargetStrategy
-
-
-class FirstOnes(TargetStrategy):
-    """The users of the lowest ids, all of them asked by everybody."""
-
-    many: int = 2
-
-    def choose(self, view):
-        return np.repeat(np.arange(view.size), self.many), np.tile(np.sort(view.others)[: self.many], view.size)
-'''
-
-
 BROKEN = """
 import numpy as np
 from agents.strategies.base import TargetStrategy
@@ -187,15 +175,17 @@ class Broken(TargetStrategy):
 """
 
 
-def test_a_users_own_strategy_beside_the_scenario(tmp_path, monkeypatch):
-    (tmp_path / "my_attack.py").write_text(PLUGIN)
-    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+def test_the_documented_strategy_works_beside_a_scenario(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "attackers.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    (tmp_path / "my_attack.py").write_text(code)
+    monkeypatch.setattr("sys.path", [*sys.path])
     add_plugin_folder(str(tmp_path))
-    attackers = coalition(targets={"kind": "my_attack:FirstOnes", "many": 3})
+    attackers = coalition(targets={"kind": "my_attack:OneCircle", "many": 3})
     plan = attackers.plan(opened())
-    assert plan.victims.tolist() == [0, 1, 2]
-    assert len(plan.asked[0]) == 18
-    assert dump(attackers.spec.targets) == {"kind": "my_attack:FirstOnes", "many": 3}
+    assert len(plan.victims) == 3 and len(plan.asked[0]) == 18
+    assert dump(attackers.spec.targets) == {"kind": "my_attack:OneCircle", "many": 3}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +200,7 @@ def test_a_users_own_strategy_beside_the_scenario(tmp_path, monkeypatch):
 def test_a_strategy_that_breaks_the_contract_is_told(tmp_path, monkeypatch, answer, message):
     name = "broken_" + "".join(letter for letter in message if letter.isalpha())
     (tmp_path / f"{name}.py").write_text(BROKEN.format(answer=answer))
-    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    monkeypatch.setattr("sys.path", [*sys.path])
     add_plugin_folder(str(tmp_path))
     with pytest.raises(ValueError, match=message):
         coalition(targets={"kind": f"{name}:Broken"}).plan(opened())
