@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,6 +12,8 @@ from sim.kernel.errors import InputError, RunError
 
 # Newer versions of typer carry a copy of click inside, so its base error is found through typer's own.
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+_INTERRUPTED = 130  # newer versions of typer return it, older ones raise Abort
 
 app = typer.Typer(
     name="graphwarden",
@@ -26,6 +28,7 @@ ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenar
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key: population.attackers.0.share=0.04")
 ]
+Engine = Literal["local", "ray"]
 Seed = Annotated[int | None, typer.Option("--seed", help="Override the seed.")]
 
 
@@ -76,6 +79,24 @@ def run(
         from sim.closing import closing
 
         closing(result)
+
+
+@app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A sweep YAML file: a scenario and what varies.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the sweep (default: runs/NAME).")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", help="Runs at a time (default: all processors).")] = None,
+    engine: Annotated[Engine, typer.Option("--engine", help="Processes on this machine, or a Ray cluster.")] = "local",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the points and an estimate; keep nothing.")] = False,
+    shard: Annotated[
+        str | None, typer.Option("--shard", metavar="K/N", help="Only part K of N, for job arrays.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run a sweep: many points and seeds, resumable; the same command goes on where it was stopped."""
+    from sim.sweep.command import sweep as start
+
+    start(file, out, workers, engine, dry_run, shard, quiet)
 
 
 @app.command()
@@ -150,6 +171,8 @@ def guarded(arguments: list[str]) -> int:
     try:
         complain_about_clash()
         code = app(args=arguments, prog_name="graphwarden", standalone_mode=False)
+        if code == _INTERRUPTED:
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except InputError as error:
         print(error, file=sys.stderr)
@@ -162,4 +185,4 @@ def guarded(arguments: list[str]) -> int:
         return 2
     except (typer.Abort, KeyboardInterrupt):
         print("interrupted: finished rounds are on disk; `graphwarden run --resume DIR` goes on", file=sys.stderr)
-        return 130
+        return _INTERRUPTED

@@ -25,7 +25,8 @@ def closing(result: Result) -> None:
             ("reports and privacy", privacy(row)),
             ("seconds, all rounds", seconds(result.summary["seconds"])),
         ):
-            grid = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+            console.print(title, style="bold")
+            grid = Table(show_header=False, box=None, pad_edge=False)
             for name, value in lines:
                 grid.add_row(f"  {name}", value)
             if grid.row_count:

@@ -71,15 +71,27 @@ class Component(Section):
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
         if not cls.is_family():
-            schema = dict(handler.resolve_ref_schema(handler(core_schema)))
+            return dict(handler(core_schema))
+        options = []
+        for kind in cls._family.classes():
+            schema = handler.resolve_ref_schema(handler(kind.__pydantic_core_schema__))
             tag = cls._family.tag
-            schema["properties"] = {tag: {"const": cls.kind}, **schema.get("properties", {})}
-            named = [] if cls.kind == cls._family.base.default_kind else [tag]
-            schema["required"] = [*named, *schema.get("required", [])]
-            schema["description"] = summary_line(cls)
-            return schema
-        options = [handler.resolve_ref_schema(handler(c.__pydantic_core_schema__)) for c in cls._family.classes()]
-        return {"oneOf": options, "description": summary_line(cls)}
+            named = [] if kind.kind == cls.default_kind else [tag]
+            options.append(
+                {
+                    **schema,
+                    "title": kind.kind,
+                    "description": summary_line(kind),
+                    "properties": {tag: {"const": kind.kind}, **schema.get("properties", {})},
+                    "required": [*named, *schema.get("required", [])],
+                }
+            )
+        own = {  # a user's own class: its keys are checked when it is loaded
+            "title": "package.module:Class",
+            "properties": {cls._family.tag: {"type": "string", "pattern": ":"}},
+            "required": [cls._family.tag],
+        }
+        return {"anyOf": [*options, own], "description": summary_line(cls)}
 
 
 @dataclass

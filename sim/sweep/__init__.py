@@ -1,7 +1,8 @@
 """Many runs: a sweep file names a scenario and what varies; runs are resumable and end in paired statistics.
 
-`plan` reads the file, `store` keeps a folder a run, `executor` and `ray_engine` carry runs out, `results`, `summary` and
-`contrasts` make the tables. `run_sweep` does all of it. Names load lazily: a worker process imports no more than it needs.
+`plan` reads the file, `store` keeps a folder a run, `executor` and `ray_engine` carry runs out, `results`, `summary`
+and `contrasts` make the tables, and `run_sweep` does all of it. Names load lazily: a worker process imports no more
+than it needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A sweep file becomes a plan: points (settings and the scenario they lead to), seeds, and what is compared with what."""
+"""A sweep file becomes a plan: points (settings and the scenarios they lead to), seeds, and comparisons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from sim import document, overrides
-from sim.kernel.component import Path, Problem, build, nearest
+from sim.kernel.component import Path, Problem, build
 from sim.kernel.errors import InputError
 from sim.scenario import Scenario, load
 from sim.sweep.references import references
@@ -19,7 +19,7 @@ from sim.sweep.schema import SweepFile, named_points, problems
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of settings. `settings` are the keys that vary; `scenario` is resolved, with the file's own seed."""
+    """One combination of settings: the keys that vary, and the resolved scenario with the file's own seed."""
 
     name: str
     settings: dict[str, Any]
@@ -59,7 +59,7 @@ class Plan:
 
 
 def read_plan(path: str | FilePath) -> Plan:
-    """Read a sweep file. Raises InputError that names every problem: file, line, key, what was found, what is allowed."""
+    """Read a sweep file. Raises InputError that lists every problem: file, line, key, what was found and is allowed."""
     path = FilePath(path)
     paper = document.read(path)
     found: list[Problem] = []
@@ -71,10 +71,18 @@ def read_plan(path: str | FilePath) -> Plan:
     source = FilePath(file.scenario)
     source = source if source.is_absolute() else path.resolve().parent / source
     if not source.is_file():
-        where = Problem(("scenario",), f"found {file.scenario!r}; no such file ({source}); expected a path relative to the sweep")
+        where = Problem(
+            ("scenario",), f"found {file.scenario!r}; no such file ({source}); expected a path relative to the sweep"
+        )
         raise InputError(_listed(paper, [where]))
     base = load(source).scenario
     combinations = _combinations(file, base.name)
+    names = [name for _, name, _ in combinations]
+    twice = next((c for c in combinations if names.count(c[1]) > 1), None)
+    if twice is not None:
+        raise InputError(
+            _listed(paper, [Problem(twice[0], f"two points are both called {twice[1]!r}; give the points names")])
+        )
     points, notes = _resolve(paper, document.read(source), file, combinations)
     axes = tuple(dict.fromkeys(key for _, _, settings in combinations for key in settings))
     named = [(point.name, point.settings) for point in points]
@@ -106,7 +114,7 @@ def _combinations(file: SweepFile, fallback: str) -> list[Combination]:
 
 
 def short_keys(keys: Any) -> dict[str, str]:
-    """The shortest ending of each dotted key that tells it from the others: `suspicion.kind`, `pruning.kind`, `share`."""
+    """The shortest ending of each dotted key that tells it from the others: `suspicion.kind`, `share`."""
     parts = {key: key.split(".") for key in keys}
     short = {}
     for key, words in parts.items():
@@ -161,14 +169,20 @@ def _place(file: SweepFile, place: Path, key: str, value: Any) -> Path:
 
 
 def _attribute(
-    paper: document.Document, base: document.Document, sources: dict[str, Path], place: Path, name: str, problem: Problem
+    paper: document.Document,
+    base: document.Document,
+    sources: dict[str, Path],
+    place: Path,
+    name: str,
+    problem: Problem,
 ) -> tuple[int, str]:
     """The problem of one point, at the line of the setting that caused it; else at the point itself."""
     where = problem.path
     causes = [
         key
         for key in sources
-        if where[: len(path := overrides.split(key))] == path or (where and where not in base.lines and path[: len(where)] == where)
+        if where[: len(path := overrides.split(key))] == path
+        or (where and where not in base.lines and path[: len(where)] == where)
     ]
     if causes:
         return _at(paper, sources[max(causes, key=len)], f"{problem.where()}: {problem.message}")
@@ -182,15 +196,4 @@ def _at(paper: document.Document, where: Path, message: str) -> tuple[int, str]:
 
 
 def _listed(paper: document.Document, found: list[Problem]) -> str:
-    return "\n".join(
-        message for _, message in sorted(_at(paper, p.path, f"{p.where()}: {p.message}") for p in found)
-    )
-
-
-def point_named(plan: Plan, name: str) -> Point:
-    """The point of that name. Raises InputError with the nearest."""
-    for point in plan.points:
-        if point.name == name:
-            return point
-    names = [point.name for point in plan.points]
-    raise InputError(f"unknown point {name!r}; allowed: {', '.join(names)}{nearest(name, names)}")
+    return "\n".join(message for _, message in sorted(_at(paper, p.path, f"{p.where()}: {p.message}") for p in found))

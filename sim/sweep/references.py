@@ -15,7 +15,7 @@ def references(reference: Any, points: Named, axes: tuple[str, ...]) -> tuple[di
     """Point name -> name of its reference point, and what is wrong, if anything.
 
     A text names one point. A mapping fixes some axes: each point is then compared with the one that has these values
-    and otherwise its own, so `{server.suspicion.kind: none}` compares every defence with no defence under the same attack.
+    and otherwise its own, so `{server.suspicion.kind: none}` compares every defence with none under the same attack.
     """
     if reference is None:
         return {}, None
@@ -38,7 +38,9 @@ def references(reference: Any, points: Named, axes: tuple[str, ...]) -> tuple[di
         if twin is not None and twin != name:
             compared[name] = twin
     if not compared:
-        return {}, Problem(("reference",), "no other point shares the remaining settings with such a point; name a point instead")
+        return {}, Problem(
+            ("reference",), "no other point shares the remaining settings with such a point; name a point instead"
+        )
     return compared, None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from sim.columns import ROUND, TIMING
-from sim.kernel.component import Problem, Section, nearest, show
+from sim.kernel.component import Path, Problem, Section, nearest, show
 
 METRICS = tuple(c.name for c in ROUND if c.name not in TIMING and c.name not in ("round", "seed"))
 """Columns that a sweep summarises: all but the counters of a row and what differs from run to run."""
@@ -16,9 +16,10 @@ METRICS = tuple(c.name for c in ROUND if c.name not in TIMING and c.name not in 
 class SweepFile(Section):
     """What varies around one scenario.
 
-    `axes` is a grid (or, with `zip: true`, lists walked side by side); `points` lists settings one by one instead, named
-    if it is a mapping. `set` holds for every point. `seeds` is a list, or a number: that many from the scenario's own
-    seed on. `reference` names the point that the others are compared with; `equivalence` gives margins by column.
+    `axes` is a grid (or, with `zip: true`, lists walked side by side); `points` lists settings one by one instead,
+    named if it is a mapping. `set` holds for every point. `seeds` is a list, or a number: that many from the
+    scenario's own seed on. `reference` names the point that the others are compared with; `equivalence` gives margins
+    by column.
     """
 
     scenario: str
@@ -35,13 +36,13 @@ class SweepFile(Section):
 def problems(file: SweepFile) -> list[Problem]:
     """Everything wrong with a sweep file as such."""
     found = [*_seeds(file), *_axes(file), *_points(file), *_equivalence(file)]
-    varied = [(("axes", key), key) for key in file.axes]
+    varied: list[tuple[Path, str]] = [(("axes", key), key) for key in file.axes]
     varied += [((*place, key), key) for place, _, settings in named_points(file) for key in settings]
     found += _clashes(file, varied)
     return found
 
 
-def named_points(file: SweepFile) -> list[tuple[tuple[str | int, ...], str, dict[str, Any]]]:
+def named_points(file: SweepFile) -> list[tuple[Path, str, dict[str, Any]]]:
     """(place in the file, name, settings) of every explicit point that is a mapping; unnamed ones get an empty name."""
     items = file.points.items() if isinstance(file.points, dict) else enumerate(file.points)
     return [
@@ -54,10 +55,16 @@ def named_points(file: SweepFile) -> list[tuple[tuple[str | int, ...], str, dict
 def _seeds(file: SweepFile) -> list[Problem]:
     where = ("seeds",)
     if isinstance(file.seeds, int):
-        return [] if file.seeds >= 1 else [Problem(where, f"found {file.seeds}; allowed: a whole number >= 1, or a list")]
+        return (
+            [] if file.seeds >= 1 else [Problem(where, f"found {file.seeds}; allowed: a whole number >= 1, or a list")]
+        )
     if not file.seeds:
         return [Problem(where, "found an empty list; allowed: at least one seed")]
-    found = [Problem((*where, i), f"found {s}; allowed: 0 <= seed < 2^63") for i, s in enumerate(file.seeds) if not 0 <= s < 2**63]
+    found = [
+        Problem((*where, i), f"found {s}; allowed: 0 <= seed < 2^63")
+        for i, s in enumerate(file.seeds)
+        if not 0 <= s < 2**63
+    ]
     twice = sorted({s for s in file.seeds if file.seeds.count(s) > 1})
     if twice:
         found.append(Problem(where, f"found {', '.join(map(str, twice))} more than once; allowed: distinct seeds"))
@@ -79,7 +86,9 @@ def _axes(file: SweepFile) -> list[Problem]:
     lengths = {key: len(values) for key, values in file.axes.items() if isinstance(values, list) and values}
     if file.zip and len(set(lengths.values())) > 1:
         told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-        found.append(Problem(("zip",), f"found lists of different lengths ({told}); allowed: equal lengths with `zip: true`"))
+        found.append(
+            Problem(("zip",), f"found lists of different lengths ({told}); allowed: equal lengths with `zip: true`")
+        )
     return found
 
 
@@ -97,7 +106,7 @@ def _points(file: SweepFile) -> list[Problem]:
     return found
 
 
-def _clashes(file: SweepFile, varied: list[tuple[tuple[str | int, ...], str]]) -> list[Problem]:
+def _clashes(file: SweepFile, varied: list[tuple[Path, str]]) -> list[Problem]:
     found: list[Problem] = []
     for where, key in [*((("set", key), key) for key in file.set), *varied]:
         if key == "seed":
@@ -105,7 +114,9 @@ def _clashes(file: SweepFile, varied: list[tuple[tuple[str | int, ...], str]]) -
     for where, key in varied:
         for other in file.set:
             if overlap(key, other):
-                found.append(Problem(where, f"clashes with `set`, which fixes {other!r}; allowed: a key varies or is fixed"))
+                found.append(
+                    Problem(where, f"clashes with `set`, which fixes {other!r}; allowed: a key varies or is fixed")
+                )
     groups = [list(file.axes), *(list(settings) for _, _, settings in named_points(file)), list(file.set)]
     for keys in groups:
         for index, key in enumerate(keys):
@@ -124,11 +135,15 @@ def overlap(a: str, b: str) -> bool:
 def _equivalence(file: SweepFile) -> list[Problem]:
     found = []
     if file.equivalence and file.reference is None:
-        found.append(Problem(("equivalence",), "found margins without a `reference`; allowed: name the reference point too"))
+        found.append(
+            Problem(("equivalence",), "found margins without a `reference`; allowed: name the reference point too")
+        )
     for name, margin in file.equivalence.items():
         where = ("equivalence", name)
         if name not in METRICS or name == "gain_retained":
-            found.append(Problem(where, f"unknown column {name!r}; allowed: `graphwarden list columns`{nearest(name, METRICS)}"))
+            found.append(
+                Problem(where, f"unknown column {name!r}; allowed: `graphwarden list columns`{nearest(name, METRICS)}")
+            )
         elif isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0 < margin < float("inf"):
             found.append(Problem(where, f"found {show(margin)}; allowed: a number > 0"))
     return found

@@ -32,13 +32,21 @@ BROKEN = [
     ("count: 3", "share: 1.5", ["10: population.attackers.0.share: found 1.5", "<= 1"]),
     ("classes: 2}", "classes: 2, split: {train: 0.9, validation: 0.2}}", ["4: graph.split", "sum"]),
     ("per_attacker: 4", "per_attacker: 61", ["10: population.attackers.0.targets.per_attacker: found 61", "60 nodes"]),
-    ("kind: piecewise", "kind: piecewize", ["6: privacy.features.kind: unknown kind 'piecewize'", "did you mean 'piecewise'?"]),
+    (
+        "kind: piecewise",
+        "kind: piecewize",
+        ["6: privacy.features.kind: unknown kind 'piecewize'", "did you mean 'piecewise'?"],
+    ),
     ("source: synthetic", "source: coral", ["4: graph.source: unknown source 'coral'", "did you mean 'cora'?"]),
     ("training: {epochs: 3}", "training: 3", ["12: server.training: found 3", "a mapping"]),
     ("anchors: none", "anchors: never", ["13: anchors: found 'never'", "'none' | 'last' | 'each'"]),
     ("seed: 1", "seed: 1\nseed: 2", ["3: key 'seed' appears twice"]),
     ("seed: 1", "seed: [", ["not valid YAML"]),
-    ("kind: verification-list, epsilon: 5.0, levels: 3", "kind: pair-bits, epsilon: 1.0", ["server.refinement.kind", "auto"]),
+    (
+        "kind: verification-list, epsilon: 5.0, levels: 3",
+        "kind: pair-bits, epsilon: 1.0",
+        ["server.refinement.kind", "auto"],
+    ),
 ]
 
 
@@ -120,7 +128,9 @@ def test_overrides_of_a_kind_keep_what_the_new_kind_knows(tmp_path, capsys):
 
     file = tmp_path / "a.yaml"
     file.write_text(GOOD + "")
-    loaded = load(file, {"privacy.ties.epsilon": 2, "privacy.ties.kind": "binary-list", "population.attackers.0.count": 5})
+    loaded = load(
+        file, {"privacy.ties.epsilon": 2, "privacy.ties.kind": "binary-list", "population.attackers.0.count": 5}
+    )
     ties = loaded.scenario.privacy.ties
     assert (ties.kind, ties.epsilon) == ("binary-list", 2.0)
     assert any("no 'levels'" in note for note in loaded.notes)

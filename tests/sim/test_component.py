@@ -85,7 +85,11 @@ def test_a_users_own_class_is_loaded_by_its_path(tmp_path, monkeypatch):
     tests_shape_base.Shape = Shape
     drawing, problems = make({"main": {"kind": "my_shapes:Blob", "size": 3.0}})
     assert not problems and drawing.main.size == 3.0 and dump(drawing)["main"]["kind"] == "my_shapes:Blob"
-    for kind, message in (("my_shapes:Nope", "cannot load"), ("no_module:X", "cannot load"), ("sys:path", "not a subclass")):
+    for kind, message in (
+        ("my_shapes:Nope", "cannot load"),
+        ("no_module:X", "cannot load"),
+        ("sys:path", "not a subclass"),
+    ):
         _, problems = make({"main": {"kind": kind}})
         assert message in problems[0][1]
 

@@ -109,7 +109,9 @@ def reachable(roots, stop=()):
     seen, queue = {}, list(roots)
     while queue:
         item = queue.pop()
-        if id(item) in seen or isinstance(item, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)):
+        if id(item) in seen or isinstance(
+            item, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+        ):
             continue
         seen[id(item)] = item
         queue.extend(o for o in gc.get_referents(item) if not isinstance(o, stop))
@@ -120,7 +122,13 @@ def test_nothing_leads_from_the_pipeline_to_agents_or_truth():
     simulation = Simulation(load_scenario(small()))
     simulation.step()
     truth = simulation.observer.graph
-    arrays = {id(truth.labels), id(truth.ties), id(truth.features), id(truth.features.data), id(simulation.population.lists)}
+    arrays = {
+        id(truth.labels),
+        id(truth.ties),
+        id(truth.features),
+        id(truth.features.data),
+        id(simulation.population.lists),
+    }
     found = reachable([simulation.server.pipeline])
     assert len(found) > 50
     assert not any(isinstance(o, (Graph, Simulation, HonestUser, Attacker)) for o in found)

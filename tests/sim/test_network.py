@@ -52,7 +52,11 @@ def test_stragglers_are_the_same_users_every_round_and_slower():
 
 @pytest.mark.parametrize(
     "latency, median",
-    [(LognormalLatency(median=0.2, sigma=0.5), 0.2), (ExponentialLatency(mean=1.0), math.log(2)), (ConstantLatency(), 0.2)],
+    [
+        (LognormalLatency(median=0.2, sigma=0.5), 0.2),
+        (ExponentialLatency(mean=1.0), math.log(2)),
+        (ConstantLatency(), 0.2),
+    ],
 )
 def test_latencies_have_their_median(latency, median):
     sample = latency.sample(20_000, np.random.default_rng(1))
