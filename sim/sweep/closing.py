@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pandas as pd
 
@@ -24,7 +25,8 @@ def closing(result: SweepResult) -> None:
     from rich.table import Table
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-    plan, cells = result.plan, result.summary.set_index(["point", "metric"])
+    plan = result.plan
+    cells = {(row["point"], row["metric"]): row for row in result.summary.to_dict("records")}
     shown = [(name, title) for name, title in HEADLINES if (result.summary["metric"] == name).any()]
     grid = Table(title=f"{plan.name}: mean over seeds, 95 % interval", title_justify="left", box=None, pad_edge=False)
     grid.add_column("point")
@@ -43,11 +45,11 @@ def closing(result: SweepResult) -> None:
     console.print(f"written to {result.directory}")
 
 
-def cell(cells: pd.DataFrame, point: str, metric: str) -> str:
+def cell(cells: dict[tuple[Any, Any], Any], point: str, metric: str) -> str:
     """`0.653 ± 0.012`, `0.69 [0.61, 0.75]`, or a dash."""
-    if (point, metric) not in cells.index:
+    row = cells.get((point, metric))
+    if row is None:
         return "-"
-    row = cells.loc[(point, metric)]
     if pd.notna(row["student_low"]):
         return f"{row['mean']:.3f} ± {row['mean'] - row['student_low']:.3f}"
     if pd.notna(row["bootstrap_low"]):

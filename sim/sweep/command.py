@@ -48,12 +48,12 @@ def sweep(
 
 def _carry_out(work: Work, workers: int | None, engine: str, quiet: bool) -> dict[str, Outcome]:
     if not quiet:
-        total, left = len(work.names), len(work.tasks)
-        print(f"{total} runs: {total - left} finished or not in this part, {left} to do", file=sys.stderr, flush=True)
+        print(f"{len(work.names)} runs, {len(work.tasks)} to do here", file=sys.stderr, flush=True)
     if not work.tasks:
         return {}
-    with over_runs(len(work.tasks), quiet) as tell:
-        return carry_out(work, engine_named(engine, workers), tell)
+    chosen = engine_named(engine, workers)
+    with over_runs(len(work.tasks), chosen.workers, quiet) as tell:
+        return carry_out(work, chosen, tell)
 
 
 def parse_shard(text: str | None) -> tuple[int, int] | None:

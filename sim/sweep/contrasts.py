@@ -68,6 +68,8 @@ def contrast(plan: Plan, rows: pd.DataFrame) -> list[Row]:
             )
             if found is not None:
                 family.append({"metric": metric, "point": point, "reference": reference, **found})
+        if all(row.get("student_low") == row.get("student_high") == row["difference"] == 0 for row in family):
+            family = [row for row in family if row.get("margin") is not None]  # nothing varies: nothing to tell
         for p in ("p_t", "p_wilcoxon", "p_equivalence"):
             for row, adjusted in zip(family, holm([row.get(p) for row in family])):
                 row[f"{p}_holm"] = adjusted

@@ -114,8 +114,8 @@ def _combinations(file: SweepFile, fallback: str) -> list[Combination]:
 
 
 def short_keys(keys: Any) -> dict[str, str]:
-    """The shortest ending of each dotted key that tells it from the others: `suspicion.kind`, `share`."""
-    parts = {key: key.split(".") for key in keys}
+    """The shortest ending of each dotted key that tells it from the others, `.kind` left out: `suspicion`, `share`."""
+    parts = {key: key.removesuffix(".kind").split(".") for key in keys}
     short = {}
     for key, words in parts.items():
         others = [other for name, other in parts.items() if name != key]
@@ -125,7 +125,7 @@ def short_keys(keys: Any) -> dict[str, str]:
 
 
 def label(settings: dict[str, Any], short: dict[str, str]) -> str:
-    """A point's name: `share=0.01, suspicion.kind=mean-gap`."""
+    """A point's name: `share=0.01, suspicion=mean-gap`."""
     return ", ".join(f"{short[key]}={plain(value)}" for key, value in settings.items()) or "as it is"
 
 

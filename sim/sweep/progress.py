@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from statistics import median
 
 from sim.sweep.worker import Outcome
 
@@ -14,16 +14,16 @@ Tell = Callable[[Outcome, str], None]
 
 
 class Clock:
-    """Estimates the time left from the runs that were really done, skipped ones aside."""
+    """Estimates the time left: the median of the runs done so far, which a worker's slow first run does not move."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self.now, self.start, self.done = now, now(), 0
+    def __init__(self, workers: int) -> None:
+        self.workers, self.seconds = workers, list[float]()
 
     def left(self, outcome: Outcome, remaining: int) -> float | None:
-        """Seconds left after this outcome, or None before the first run is done."""
-        if outcome.status in ("done", "failed"):
-            self.done += 1
-        return (self.now() - self.start) / self.done * remaining if self.done else None
+        """Seconds left after this outcome with `remaining` runs to go, or None before the first run is done."""
+        if outcome.status == "done":
+            self.seconds.append(outcome.seconds)
+        return median(self.seconds) * remaining / min(self.workers, max(remaining, 1)) if self.seconds else None
 
 
 def span(seconds: float) -> str:
@@ -37,19 +37,19 @@ def span(seconds: float) -> str:
 
 
 @contextmanager
-def over_runs(total: int, quiet: bool) -> Iterator[Tell]:
+def over_runs(total: int, workers: int, quiet: bool) -> Iterator[Tell]:
     """A context that hands out `tell(outcome, name)` for the runs to do."""
     if quiet:
         yield lambda outcome, name: None
     elif sys.stderr.isatty():
-        with _bar(total) as tell:
+        with _bar(total, workers) as tell:
             yield tell
     else:
-        yield _lines(total)
+        yield _lines(total, workers)
 
 
-def _lines(total: int) -> Tell:
-    clock, ended = Clock(), 0
+def _lines(total: int, workers: int) -> Tell:
+    clock, ended = Clock(workers), 0
 
     def tell(outcome: Outcome, name: str) -> None:
         nonlocal ended
@@ -67,13 +67,13 @@ def _lines(total: int) -> Tell:
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Tell]:
+def _bar(total: int, workers: int) -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("run {task.completed:.0f}/{task.total:.0f}"), BarColumn(), TextColumn("{task.description}"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        task, clock, failed = bar.add_task("starting", total=total), Clock(), 0
+        task, clock, failed = bar.add_task("starting", total=total), Clock(workers), 0
 
         def tell(outcome: Outcome, name: str) -> None:
             nonlocal failed
