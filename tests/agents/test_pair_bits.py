@@ -18,7 +18,7 @@ from sim.kernel.randomness import BLOCK, Streams
 
 
 def call(epoch=0):
-    return SimpleNamespace(epoch=epoch, phase=0)
+    return SimpleNamespace(epoch=epoch, phase=0, memoized=False)
 
 
 def random_ties(rows, columns, density, seed):

@@ -8,8 +8,10 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
+from agents.privacy.noise import DegreeNoise
 from agents.privacy.ties.base import TieProtocol, TieReports, no_numbers
 from agents.privacy.ties.binary_response import flip_probability, noisy_bits
+from agents.privacy.ties.memo import row_epochs
 from agents.privacy.ties.pairing import reporter
 from sim.kernel.randomness import Streams
 
@@ -57,15 +59,9 @@ class PairBits(TieProtocol, kind="pair-bits"):
         lists = noisy_bits(truth, senders, self.bit_epsilon, streams, call.epoch, owned_only=True)
         if self.count_share == 0:
             return TieReports(lists, no_numbers(truth.shape[0]))
-        return TieReports(lists, self._counts(truth, senders, streams, call.epoch))
-
-    def _counts(self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, epoch: int) -> np.ndarray:
-        """(k, 1) noisy numbers of owned ties. Keyed by the count, so that a memoized count keeps its answer."""
         rows = np.repeat(np.asarray(senders, dtype=np.int64), np.diff(truth.indptr))
         owned = np.concatenate([[0], np.cumsum(reporter(rows, truth.indices) == rows)])
         counts = owned[truth.indptr[1:]] - owned[truth.indptr[:-1]]
-        noise = [
-            streams.generator("ties/count", int(sender), epoch, int(count)).laplace(0.0, 1.0 / self.count_epsilon)
-            for sender, count in zip(senders, counts)
-        ]
-        return (counts + np.array(noise, dtype=np.float64))[:, None]
+        noise = DegreeNoise("laplace", self.count_epsilon)
+        drawn = noise.draw(1, senders, row_epochs(truth, call), streams, "ties/count")
+        return TieReports(lists, counts[:, None] + drawn)

@@ -1,0 +1,63 @@
+"""Reports as bits: what a reported one says about a tie, for every protocol whose lists can be read as bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agents.privacy.ties import TieProtocol
+from server.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class BitChannel:
+    """P(1 | tie) and P(1 | no tie)."""
+
+    hit: float
+    false_alarm: float
+
+    def debiased(self, rate: np.ndarray) -> np.ndarray:
+        """Share of ties behind a share of ones, (rate - q0) / (p - q0) with p = P(1 | tie) and q0 = P(1 | no tie).
+
+        Not clipped: an observed rate may lie outside what the channel can produce on average.
+        """
+        return (rate - self.false_alarm) / (self.hit - self.false_alarm)
+
+    def twice(self) -> BitChannel:
+        """The conjunction of two independent bits about one tie."""
+        return BitChannel(self.hit**2, self.false_alarm**2)
+
+
+def entry_channel(ties: TieProtocol) -> BitChannel:
+    """The channel of one list entry, read as 1 wherever its level is above 0.
+
+    A level of 1..kappa under (kappa+1)-ary randomised response is reported as 0 with probability q, and a 0 above 0
+    with probability kappa q, q = 1 / (e^epsilon + kappa); a bit is flipped either way with probability
+    1 / (1 + e^epsilon).
+    """
+    protocol: Any = ties
+    return BitChannel(1.0 - protocol.flip, protocol.false_positive)
+
+
+def pair_channel(ties: TieProtocol) -> BitChannel:
+    """The channel of a pair's one bit: the entry itself where one end speaks, both ends' conjunction where two do."""
+    channel = entry_channel(ties)
+    return channel.twice() if ties.two_ended else channel
+
+
+def observed_pairs(evidence: Evidence, kept: np.ndarray) -> float:
+    """Pairs of kept users about which the server has bits: those whose ends both reported, and in protocols where one
+    end speaks, half of those with one silent end (which half is hidden by the permutation of ids)."""
+    speaking, silent = int((kept & evidence.reported).sum()), int((kept & ~evidence.reported).sum())
+    both = speaking * (speaking - 1) / 2
+    return both if evidence.protocol.ties.two_ended else both + speaking * silent / 2
+
+
+def estimated_ties(ones: int, pairs: float, channel: BitChannel) -> float:
+    """Number of ties behind `ones` noisy ones among `pairs` bits, (ones - q0 M) / (p - q0), not below 0.
+
+    Post-processing of the reports, so it costs no budget. Standard deviation about sqrt(M q0 (1 - q0)) / (p - q0).
+    """
+    return max(0.0, (ones - channel.false_alarm * pairs) / (channel.hit - channel.false_alarm))
