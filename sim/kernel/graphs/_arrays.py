@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
@@ -34,7 +36,7 @@ def read_npz(path: Path, trusted: bool = False) -> Parts:
     try:
         with np.load(path, allow_pickle=trusted) as held:
             return _parts({key: held[key] for key in held.files}, path)
-    except (OSError, ValueError, EOFError, KeyError) as error:
+    except (OSError, ValueError, EOFError, KeyError, UnpicklingError, BadZipFile) as error:
         raise GraphError(f"cannot read {path} as an npz graph: {error}") from error
 
 

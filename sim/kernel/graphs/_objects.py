@@ -16,11 +16,15 @@ def read_data(path: Path) -> Parts:
     """Parts of a `torch_geometric.data.Data` saved with `torch.save`; x may be absent. No other pickled code is run."""
     import torch
     import torch_geometric.data
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
 
     try:
-        held: Any = torch.load(path, weights_only=True)
+        with torch.serialization.safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage]):
+            held: Any = torch.load(path, weights_only=True)
     except Exception as error:  # pickle and zip readers raise all sorts
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        reason = next((line.strip() for line in lines if "Unpickler" in line), lines[0])
         raise GraphError(f"cannot read {path} as a saved PyG Data: {reason}") from error
     if isinstance(held, tuple) and held and isinstance(held[0], (dict, torch_geometric.data.Data)):
         held = held[0]  # what a dataset's processed file holds: (data, slices, ...)
