@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -111,7 +112,7 @@ def audit_features(
     rows = [audit_budget(mechanism, dimensions), audit_epsilon(subject, whole, epsilon, delta, effort)]
     if dimensions > 1:
         empty = sparse.csr_array((1, dimensions), dtype=np.float32)
-        single = sparse.coo_array((np.ones(1, np.float32), ([0], [0])), shape=(1, dimensions)).tocsr()
+        single: Any = sparse.coo_array((np.ones(1, np.float32), ([0], [0])), shape=(1, dimensions)).tocsr()
         watched: list = [
             FeatureWorld(mechanism, row, label, streams.child(label), watched=0)
             for row, label in ((empty, "one at 0"), (single, "one at 1"))

@@ -13,8 +13,10 @@ NOT_AUDITED = "not audited"
 
 @dataclass(frozen=True)
 class AuditRow:
-    """What was tested, what is claimed, what was measured, and the verdict. A test can find a violation; it never proves
-    that there is none, so the row also says how small a violation it would have found."""
+    """What was tested, what is claimed, what was measured, and the verdict.
+
+    A test can find a violation; it never proves that there is none, so the row says how small a one it would have found.
+    """
 
     subject: str  # "features: piecewise"
     quantity: str  # "epsilon", "bias", "variance", "budget", ...

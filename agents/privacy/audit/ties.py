@@ -23,8 +23,8 @@ MOST_PARTICIPANTS = 129
 class TieWorld:
     """Reports of users whose entry about one other user is `level`, the rest of their lists being equal in all worlds.
 
-    Observed, each as a group of its own: the reported level of that entry, how many entries are reported above zero, and
-    every number of every phase. With `history` the entry takes these levels in successive rounds, noise memoized. With
+    Observed, each as a group of its own: the reported level of that entry, how many entries are reported above zero,
+    and every number of every phase. With `history` the entry takes these levels in successive rounds, noise memoized. With
     `both_ends` users come in pairs that hold the entry about each other, and an observation is the reports of a pair.
     """
 
@@ -123,7 +123,7 @@ def audit_ties(protocol: Protocol, streams: Streams, effort: Effort | None = Non
         both: list[World] = [
             TieWorld(protocol, level, streams.child(f"both {level}"), both_ends=True) for level in (0, ties.levels)
         ]
-        ends = effort.scaled(20)
+        ends = effort.scaled(4)
         rows.append(audit_epsilon(subject_of(ties), both, 2 * local_epsilon(ties), effort=ends, quantity="both ends"))
     if ties.form in ("verification-list", "binary-list", "pair-bits") and hasattr(ties, "flip"):
         rows += audit_channel(protocol, streams, effort.pilot)
