@@ -6,7 +6,7 @@ import contextlib
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol
@@ -31,8 +31,9 @@ class LocalEngine:
     """A pool of spawned processes, one thread each, used again from run to run. A worker that dies fails its own run
     and no other."""
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None = None, work: Callable[[Task], Outcome] = execute) -> None:
         self.workers = workers or len(os.sched_getaffinity(0))
+        self.work = work
 
     def outcomes(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         """Carry out every task; a run whose worker dies twice, the second time alone, is recorded as failed."""
@@ -56,7 +57,7 @@ class LocalEngine:
             while (waiting or flying) and not lost:
                 while waiting and len(flying) < workers:
                     try:
-                        flying[pool.submit(execute, waiting[0])] = waiting[0]
+                        flying[pool.submit(self.work, waiting[0])] = waiting[0]
                     except BrokenProcessPool:
                         if not flying:
                             lost.append(waiting.popleft())

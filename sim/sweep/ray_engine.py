@@ -30,15 +30,16 @@ class RayEngine:
         except ImportError:
             raise InputError("--engine ray: Ray is not installed; pip install 'graphwarden[ray]'") from None
         self._ray: Any = ray
-        self._ours = not ray.is_initialized()
-        if self._ours:
-            self._connect(workers)
+        self._ours, self._wanted = not ray.is_initialized(), workers
+        self._connect()
         cpus = int(ray.cluster_resources().get("CPU", 1))
         self.workers = min(workers, cpus) if workers else cpus
 
-    def _connect(self, workers: int | None) -> None:
+    def _connect(self) -> None:
+        if self._ray.is_initialized():
+            return
         address = os.environ.get("RAY_ADDRESS")
-        options: dict[str, Any] = {"address": address} if address else {"num_cpus": workers, "include_dashboard": False}
+        options: dict[str, Any] = {"address": address} if address else {"num_cpus": self._wanted, "include_dashboard": False}
         try:
             self._ray.init(log_to_driver=False, logging_level="ERROR", **options)
         except ConnectionError as error:
@@ -47,6 +48,7 @@ class RayEngine:
     def outcomes(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         """Carry out every task; worker processes are reused between runs."""
         ray = self._ray
+        self._connect()
         remote = ray.remote(num_cpus=1, max_retries=0, runtime_env={"env_vars": _environment()})(execute)
         waiting, flying = deque(tasks), dict[Any, Task]()
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -50,7 +52,7 @@ def collect(plan: Plan, store: Store, keys: Keys) -> pd.DataFrame:
             key = keys[point.name, seed]
             if not store.finished(key):
                 continue
-            rows = pd.read_csv(store.run(key) / "rounds.csv", float_precision="round_trip")
+            rows = read_rows(store.run(key) / "rounds.csv")
             for place, axis in enumerate(plan.axes):
                 rows.insert(place, axis, [axes[axis][index]] * len(rows))
             rows.insert(len(plan.axes), "point", point.name)
@@ -61,6 +63,19 @@ def collect(plan: Plan, store: Store, keys: Keys) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     kept = [frame.dropna(axis=1, how="all") for frame in frames]  # an empty column must not decide the type
     return pd.concat(kept, ignore_index=True).reindex(columns=columns)
+
+
+def read_rows(file: Path) -> pd.DataFrame:
+    """A run's `rounds.csv`, every digit kept whatever pandas does with decimal text; empty cells are missing."""
+    with open(file, encoding="utf-8", newline="") as lines:
+        cells = list(csv.DictReader(lines))
+    return pd.DataFrame({c.name: [_number(row.get(c.name)) for row in cells] for c in ROUND})
+
+
+def _number(text: str | None) -> int | float | None:
+    if not text:
+        return None
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def parquet(rows: pd.DataFrame) -> bytes:

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import functools
 import hashlib
-import importlib
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+_ROOT = Path(__file__).resolve().parents[2]
 _PACKAGES = ("agents", "server", "sim")
 _NO_ROW_DEPENDS_ON = (
     "sim/sweep/",
@@ -110,7 +110,7 @@ def code_version() -> str:
     """A digest of this package's source and data files and of the versions of the libraries that compute its rows."""
     digest = hashlib.blake2b(digest_size=16)
     for package in _PACKAGES:
-        home = Path(str(importlib.import_module(package).__path__[0]))
+        home = _ROOT / package
         for file in sorted(f for f in home.rglob("*") if f.suffix in (".py", ".npz")):
             name = f"{package}/{file.relative_to(home).as_posix()}"
             if not name.startswith(_NO_ROW_DEPENDS_ON):
