@@ -1,12 +1,13 @@
-"""Numba kernels of the typed mixture over tables of mutual levels, and their plain references.
+"""Components of the typed mixture over tables of mutual levels, numba sums over users, and their plain reference.
 
 A user's table (cells,) counts its mutual pairs by (level given, level received), flattened. Twelve attack components:
-for each of three templates F, shares 1, 0.5 and 0.2 of the excess, and one additive component of strength 2.
+for each of three templates F, shares 1, 0.5 and 0.2 of the excess, and one additive component of strength 2. All of
+them depend on a user through its excess only, so their logarithms are taken once for each distinct excess.
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
@@ -16,93 +17,114 @@ STRENGTH = 2.0
 PER_TYPE = len(SHARES) + 1
 
 
-@njit(cache=True, nogil=True)
-def log_ratios(tables, excess, noise, law, templates, caps, out):
-    """Fill `out` (n, 12) with log L_component - log L_honest of each user's table.
+@dataclass(frozen=True)
+class Terms:
+    """What a pair in a cell contributes, by distinct excess (d), cell (c) and component (12).
 
-    Honest cells expect noise + excess law; the shares mix a template into the law; the additive component adds
-    `STRENGTH` pairs of the template, read against min(excess, cap) so that loyal partners cannot dilute it.
+    `log_ratio` (d, c, 12): to log L_component - log L_honest; `offset` (d, 12): the same of an empty table. Shares of
+    the pair's origin: `honest` (d, c): the law, in an honest user; `odd` and `usual` (d, c, 12): the template and the
+    law, in a user of the component; the rest is noise.
     """
-    n, cells = tables.shape
-    types = len(templates)
-    for v in range(n):
-        for j in range(types):
-            for k in range(PER_TYPE - 1):
-                out[v, j * PER_TYPE + k] = 0.0
-            out[v, j * PER_TYPE + PER_TYPE - 1] = -STRENGTH
-        for x in range(cells):
-            count = tables[v, x]
-            if count == 0:
-                continue
-            honest = noise + excess[v] * law[x]
-            for j in range(types):
-                for k in range(PER_TYPE - 1):
-                    mixed = SHARES[k] * templates[j, x] + (1.0 - SHARES[k]) * law[x]
-                    out[v, j * PER_TYPE + k] += count * math.log((noise + excess[v] * mixed) / honest)
-                base = noise + min(excess[v], caps[j]) * law[x]
-                out[v, j * PER_TYPE + PER_TYPE - 1] += count * math.log1p(STRENGTH * templates[j, x] / base)
+
+    log_ratio: np.ndarray
+    offset: np.ndarray
+    honest: np.ndarray
+    odd: np.ndarray
+    usual: np.ndarray
+
+
+def component_terms(
+    excess: np.ndarray, noise: float, law: np.ndarray, templates: np.ndarray, caps: np.ndarray
+) -> Terms:
+    """The terms for each of the distinct `excess` (d,), with `law` (c,), `templates` (3, c) and `caps` (3,).
+
+    Honest cells expect noise + excess law. The shares mix a template into the law at the same total. The additive
+    component multiplies a cell by 1 + STRENGTH F / (noise + min(excess, cap) law): with the cap, loyal partners
+    cannot dilute it. What an honest user would gain by that on average is its offset, so that every component has
+    mean likelihood ratio 1 among honest users, hubs included.
+    """
+    usual = excess[:, None] * law
+    honest = noise + usual
+    log_ratio = np.empty((*honest.shape, len(templates) * PER_TYPE))
+    odd, rest = np.empty_like(log_ratio), np.empty_like(log_ratio)
+    offset = np.zeros((len(excess), log_ratio.shape[2]))
+    for j, (template, cap) in enumerate(zip(templates, caps)):
+        for k, share in enumerate(SHARES):
+            place = j * PER_TYPE + k
+            wrong, right = share * excess[:, None] * template, (1.0 - share) * usual
+            rate = noise + wrong + right
+            log_ratio[:, :, place] = np.log(rate / honest)
+            odd[:, :, place], rest[:, :, place] = wrong / rate, right / rate
+        place = j * PER_TYPE + PER_TYPE - 1
+        capped = np.minimum(excess, cap)[:, None] * law
+        gain = STRENGTH * template / (noise + capped)
+        rate = noise + capped + STRENGTH * template
+        log_ratio[:, :, place] = np.log1p(gain)
+        offset[:, place] = -(honest * gain).sum(1)
+        odd[:, :, place], rest[:, :, place] = STRENGTH * template / rate, capped / rate
+    return Terms(log_ratio, offset, usual / honest, odd, rest)
 
 
 @njit(cache=True, nogil=True)
-def attribute(tables, excess, noise, law, templates, caps, ratios, weights, law_counts, template_counts, mass):
-    """Expectation step: add to `mass` (12,) the responsibilities, to `template_counts` (3, cells) the pairs explained
-    by templates, and to `law_counts` (cells,) those explained by the honest law, at most 3 pairs' worth a user.
+def sum_ratios(tables, which, log_ratio, offset, out):
+    """Fill `out` (n, 12): log-likelihood ratios of each user's table (n, c); `which` (n,) names its distinct
+    excess."""
+    for v in range(len(tables)):
+        d = which[v]
+        for k in range(out.shape[1]):
+            out[v, k] = offset[d, k]
+        for x in range(tables.shape[1]):
+            count = tables[v, x]
+            if count != 0:
+                for k in range(out.shape[1]):
+                    out[v, k] += count * log_ratio[d, x, k]
+
+
+@njit(cache=True, nogil=True)
+def attribute(tables, which, influence, honest, odd, usual, ratios, weights, law_counts, template_counts, mass):
+    """Expectation step: add to `mass` (12,) the responsibilities, to `template_counts` (3, c) the pairs that
+    templates explain, and to `law_counts` (c,) those that the law explains, each user's weighted by `influence` (d,).
 
     `weights` (12,) are the attack components' shares of the users; honest users have the rest.
     """
-    n, cells = tables.shape
     parts = len(weights)
     honest_weight = 1.0 - weights.sum()
-    resp = np.empty(parts)
-    for v in range(n):
+    share = np.empty(parts)
+    for v in range(len(tables)):
+        d = which[v]
         top = 0.0
         for k in range(parts):
             top = max(top, ratios[v, k])
-        honest_resp = honest_weight * math.exp(-top)
-        total = honest_resp
+        good = honest_weight * np.exp(-top)
+        total = good
         for k in range(parts):
-            resp[k] = weights[k] * math.exp(ratios[v, k] - top)
-            total += resp[k]
-        honest_resp /= total
+            share[k] = weights[k] * np.exp(ratios[v, k] - top)
+            total += share[k]
+        good /= total
         for k in range(parts):
-            resp[k] /= total
-            mass[k] += resp[k]
-        influence = min(1.0, 3.0 / excess[v])
-        for x in range(cells):
+            share[k] /= total
+            mass[k] += share[k]
+        for x in range(tables.shape[1]):
             count = tables[v, x]
             if count == 0:
                 continue
-            usual = excess[v] * law[x]
-            honest = noise + usual
-            law_counts[x] += influence * count * honest_resp * usual / honest
-            for j in range(len(templates)):
-                for k in range(PER_TYPE - 1):
-                    share = resp[j * PER_TYPE + k]
-                    if share < 1e-12:
-                        continue
-                    odd = SHARES[k] * excess[v] * templates[j, x]
-                    rest = (1.0 - SHARES[k]) * usual
-                    template_counts[j, x] += share * count * odd / (noise + odd + rest)
-                    law_counts[x] += influence * share * count * rest / (noise + odd + rest)
-                share = resp[j * PER_TYPE + PER_TYPE - 1]
-                if share < 1e-12:
-                    continue
-                odd = STRENGTH * templates[j, x]
-                capped = min(excess[v], caps[j]) * law[x]
-                template_counts[j, x] += share * count * odd / (noise + odd + capped)
-                law_counts[x] += influence * share * count * capped / (noise + odd + capped)
+            lawful = good * honest[d, x]
+            for k in range(parts):
+                lawful += share[k] * usual[d, x, k]
+                template_counts[k // PER_TYPE, x] += count * share[k] * odd[d, x, k]
+            law_counts[x] += influence[d] * count * lawful
 
 
-def log_ratios_plain(
+def sum_ratios_plain(
     tables: np.ndarray, excess: np.ndarray, noise: float, law: np.ndarray, templates: np.ndarray, caps: np.ndarray
 ) -> np.ndarray:
-    """`log_ratios` as differences of Poisson log-likelihoods, written out."""
+    """Log-likelihood ratios (n, 12) straight from the Poisson likelihoods, one component at a time."""
     honest = noise + excess[:, None] * law
     columns = []
     for template, cap in zip(templates, caps):
         for share in SHARES:
             rate = noise + excess[:, None] * (share * template + (1 - share) * law)
             columns.append((tables * np.log(rate / honest) - (rate - honest)).sum(1))
-        base = noise + np.minimum(excess, cap)[:, None] * law
-        columns.append((tables * np.log((base + STRENGTH * template) / base)).sum(1) - STRENGTH)
+        gain = STRENGTH * template / (noise + np.minimum(excess, cap)[:, None] * law)
+        columns.append((tables * np.log(1 + gain) - honest * gain).sum(1))
     return np.column_stack(columns)

@@ -9,16 +9,14 @@ import numpy as np
 from server.channel import Channel
 from server.evidence import MutualPairs
 from server.suspicion import _mixture as kernels
+from server.suspicion._null import Null, Split, group_of, simulate
 
 LEAST_EXCESS = 4.0
 CAPS = np.array([8.0, np.inf, np.inf])
-STRATA = np.array([8.0, 24.0])
 ATTACK_SHARE = 0.1  # the fitted attackers are never more than this share of the users
 PRIOR_PAIRS = 20.0
 PSEUDO_USERS = 0.002
-REDRAWS = 15
-SMALLEST_STRATUM = 200
-TAIL = 20
+PARTS = 2
 
 
 def tables_of(pairs: MutualPairs, n: int, levels: int) -> np.ndarray:
@@ -54,34 +52,39 @@ class Mixture:
         """Mutual pairs beyond the noise, at least 4."""
         return np.maximum(tables.sum(1) - self.noise * tables.shape[1], LEAST_EXCESS)
 
+    def terms(self, tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, kernels.Terms]:
+        """(which, distinct excess, terms): the components at each distinct excess, and which one each user has."""
+        excess, which = np.unique(self.excess(tables), return_inverse=True)
+        return which, excess, kernels.component_terms(excess, self.noise, self.law, self.templates, CAPS)
+
     def score(self, tables: np.ndarray) -> np.ndarray:
         """log of the mean likelihood over the attack components minus the honest log-likelihood, per user.
 
         The components weigh the same: with fitted weights a type that few users show would fade out of the score.
         """
+        which, _, terms = self.terms(tables)
         ratios = np.empty((len(tables), 3 * kernels.PER_TYPE))
-        excess = self.excess(tables)
-        kernels.log_ratios(tables, excess, self.noise, self.law, self.templates, CAPS, ratios)
+        kernels.sum_ratios(tables, which, terms.log_ratio, terms.offset, ratios)
         top = ratios.max(1)
         return top + np.log(np.exp(ratios - top[:, None]).mean(1))
 
 
 def fit_mixture(tables: np.ndarray, channel: Channel, others: int, sweeps: int = 25) -> Mixture:
-    """Expectation maximisation over honest users and three attack types, from `tables` (n, kappa^2) of the
-    reporters."""
+    """Expectation maximisation over honest users and three attack types, from `tables` (users, kappa^2)."""
     users, cells = tables.shape
     noise = others * channel.flip**2
     start = attack_templates(channel)
     spare = np.maximum(tables.sum(0) - users * noise, 0.0) + 0.5
     fitted = Mixture(noise, spare / spare.sum(), start)
-    excess = fitted.excess(tables)
     weights = np.full(3 * kernels.PER_TYPE, ATTACK_SHARE / (3 * kernels.PER_TYPE))
     ratios = np.empty((users, len(weights)))
     for _ in range(sweeps):
-        kernels.log_ratios(tables, excess, noise, fitted.law, fitted.templates, CAPS, ratios)
+        which, excess, terms = fitted.terms(tables)
+        kernels.sum_ratios(tables, which, terms.log_ratio, terms.offset, ratios)
         law, templates, mass = np.full(cells, 0.5), PRIOR_PAIRS * start, np.zeros(len(weights))
+        influence = np.minimum(1.0, 3.0 / excess)  # a hub counts as 3 pairs, so it cannot set the law
         kernels.attribute(
-            tables, excess, noise, fitted.law, fitted.templates, CAPS, ratios, weights, law, templates, mass
+            tables, which, influence, terms.honest, terms.odd, terms.usual, ratios, weights, law, templates, mass
         )
         mass += PSEUDO_USERS * users
         weights = mass / (users * (1 + PSEUDO_USERS * len(weights)))
@@ -91,47 +94,39 @@ def fit_mixture(tables: np.ndarray, channel: Channel, others: int, sweeps: int =
 
 
 @dataclass(frozen=True)
-class Null:
-    """Scores of simulated honest users, by stratum of their own excess."""
+class Detector:
+    """Mixtures fitted without one part of the users each: a user is scored with the attack templates that it had no
+    hand in. A template fitted on the scored users themselves would chase the oddest honest tables, and find them."""
 
-    score: np.ndarray
-    excess: np.ndarray
+    mixtures: list[Mixture]
+    nulls: list[Null]
 
-    def p_values(self, score: np.ndarray, excess: np.ndarray) -> np.ndarray:
-        """p-value of each score within its stratum; beyond the 20th largest null value the tail falls like
-        exp(-score), as a likelihood ratio's must at least."""
-        out = np.ones(len(score))
-        theirs, ours = np.searchsorted(STRATA, self.excess), np.searchsorted(STRATA, excess)
-        for stratum in np.unique(ours):
-            null = self.score[theirs == stratum]
-            if len(null) < SMALLEST_STRATUM:
-                null = self.score
-            null = np.sort(null)
-            here = ours == stratum
-            above = len(null) - np.searchsorted(null, score[here], side="left")
-            last = null[-min(TAIL, len(null))]
-            tail = min(TAIL, len(null)) * np.exp(-np.maximum(score[here] - last, 0.0))
-            out[here] = np.where(score[here] > last, tail, above) / len(null)
-        return np.clip(out, 1e-300, 1.0)
+    def score(self, tables: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(score, p-value) of users with these `tables` (users, kappa^2); `part` (users,) names the part each is
+        in."""
+        score, p = np.empty(len(tables)), np.empty(len(tables))
+        groups = group_of(tables.sum(1))
+        for which, (mixture, null) in enumerate(zip(self.mixtures, self.nulls)):
+            mine = part == which
+            score[mine] = mixture.score(tables[mine])
+            p[mine] = null.p_values(score[mine], groups[mine])
+        return score, p
 
 
-def simulate_null(fitted: Mixture, tables: np.ndarray, rng: np.random.Generator) -> Null:
-    """Redraw every user's table from the fitted honest law, with its own number of pairs beyond the noise.
-
-    Users are taken in the order of their totals, so the draws do not depend on how they are numbered.
-    """
-    beyond = np.maximum(np.sort(tables.sum(1)) - fitted.noise * tables.shape[1], 0.0)
-    rates = fitted.noise + beyond[:, None] * fitted.law
-    scores, excess = [], []
-    for _ in range(REDRAWS):
-        drawn = rng.poisson(rates)
-        scores.append(fitted.score(drawn))
-        excess.append(fitted.excess(drawn))
-    return Null(np.concatenate(scores), np.concatenate(excess))
+def fit_detector(tables: np.ndarray, part: np.ndarray, channel: Channel, rng: np.random.Generator) -> Detector:
+    """Fit on `tables` (users, kappa^2) of all users that reported; `part` (users,) splits them into 0, 1, ..."""
+    parts = range(int(part.max(initial=0)) + 1)
+    fits = [fit_mixture(tables[part != which], channel, len(tables) - 1) for which in parts]
+    law = np.mean([fit.law for fit in fits], axis=0)
+    mixtures = [Mixture(fit.noise, law, fit.templates) for fit in fits]
+    totals = tables.sum(1)
+    split = Split(totals, fits[0].noise * tables.shape[1])
+    nulls = [simulate(totals[part == which], split, law, mixtures[which].score, rng) for which in parts]
+    return Detector(mixtures, nulls)
 
 
 def warm_up() -> None:
     """Compile the kernels."""
     channel = Channel(3.0, 2)
     tables = np.ones((3, 4), np.int64)
-    fit_mixture(tables, channel, 2, sweeps=1).score(tables)
+    fit_detector(tables, np.array([0, 1, 0]), channel, np.random.default_rng(0)).score(tables, np.array([0, 1, 0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,43 @@ from server.suspicion.base import SuspicionScore
 from server.suspicion.mean_gap import silent_to_nan
 from sim.kernel.randomness import Streams
 
-FITTED = ("noise", "law", "templates", "null_score", "null_excess")
+if TYPE_CHECKING:
+    from server.suspicion._typed import Detector
+
+
+def parts(evidence: Evidence, count: int) -> np.ndarray:
+    """A part number 0..count-1 per user: parts of like sizes and lengths of lists, chosen without regard to ids."""
+    from server._canonical import fingerprints
+
+    lists = evidence.lists
+    words = fingerprints(lists.indptr, lists.indices, lists.data, np.zeros(evidence.n, np.uint64), 2)
+    order = np.lexsort((words, np.diff(lists.indptr), ~evidence.reported))
+    part = np.empty(evidence.n, dtype=np.int64)
+    part[order] = np.arange(evidence.n) % count
+    return part
+
+
+def pack(fitted: Detector) -> dict[str, np.ndarray]:
+    """A fitted detector as plain arrays, to be kept with the scores."""
+    return {
+        "noise": np.array(fitted.mixtures[0].noise),
+        "law": fitted.mixtures[0].law,
+        "templates": np.array([mixture.templates for mixture in fitted.mixtures]),
+        "null_score": np.concatenate([null.score for null in fitted.nulls]),
+        "null_group": np.concatenate([null.group for null in fitted.nulls]),
+        "null_part": np.repeat(np.arange(len(fitted.nulls)), [len(null.score) for null in fitted.nulls]),
+    }
+
+
+def unpack(details: dict[str, np.ndarray]) -> Detector:
+    """The detector behind a `Suspicion` of this kind."""
+    from server.suspicion._null import Null
+    from server.suspicion._typed import Detector, Mixture
+
+    mixtures = [Mixture(float(details["noise"]), details["law"], templates) for templates in details["templates"]]
+    of_part = [details["null_part"] == which for which in range(len(mixtures))]
+    nulls = [Null(details["null_score"][mine], details["null_group"][mine]) for mine in of_part]
+    return Detector(mixtures, nulls)
 
 
 class TypedMixture(SuspicionScore, kind="typed-mixture"):
@@ -30,25 +66,22 @@ class TypedMixture(SuspicionScore, kind="typed-mixture"):
         if channel.levels == 1 or not evidence.reported.any():
             flat = silent_to_nan(np.zeros(n), evidence)
             return Suspicion(flat, flat + 1.0)
-        from server.suspicion._typed import fit_mixture, simulate_null, tables_of
+        from server.suspicion._typed import PARTS, fit_detector, tables_of
 
         tables = tables_of(evidence.pairs, n, channel.levels)
-        present = tables[evidence.reported]
-        fitted = fit_mixture(present, channel, len(present) - 1)
-        null = simulate_null(fitted, present, streams.generator("typed-mixture/null"))
-        score = fitted.score(tables)
-        p = null.p_values(score, fitted.excess(tables))
-        state = (np.array(fitted.noise), fitted.law, fitted.templates, null.score, null.excess)
-        return Suspicion(silent_to_nan(score, evidence), silent_to_nan(p, evidence), dict(zip(FITTED, state)))
+        part = parts(evidence, min(PARTS, int(evidence.reported.sum())))
+        present = evidence.reported
+        fitted = fit_detector(tables[present], part[present], channel, streams.generator("typed-mixture/null"))
+        score, p = fitted.score(tables, part)
+        return Suspicion(silent_to_nan(score, evidence), silent_to_nan(p, evidence), {"part": part, **pack(fitted)})
 
     def rescore(self, evidence: Evidence, suspicion: Suspicion, user: int, without: np.ndarray) -> float:
         """p-value of `user` without its pairs with `without` whose two levels differ by 2 or more."""
         levels = channel_of(evidence).levels
         if levels == 1:
             return 0.0
-        from server.suspicion._typed import Mixture, Null, tables_of
+        from server.suspicion._typed import tables_of
 
-        noise, law, templates, null_score, null_excess = (suspicion.details[key] for key in FITTED)
         pairs = evidence.pairs
         mine = np.flatnonzero((pairs.u == user) | (pairs.v == user))
         partner = np.where(pairs.u[mine] == user, pairs.v[mine], pairs.u[mine])
@@ -56,8 +89,7 @@ class TypedMixture(SuspicionScore, kind="typed-mixture"):
         mine = mine[~(odd & without[partner])]
         left = MutualPairs(pairs.u[mine], pairs.v[mine], pairs.x[mine], pairs.y[mine])
         table = tables_of(left, evidence.n, levels)[[user]]
-        fitted = Mixture(float(noise), law, templates)
-        return float(Null(null_score, null_excess).p_values(fitted.score(table), fitted.excess(table))[0])
+        return float(unpack(suspicion.details).score(table, suspicion.details["part"][[user]])[1][0])
 
     def warm_up(self) -> None:
         from server.suspicion._typed import warm_up
