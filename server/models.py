@@ -36,6 +36,7 @@ class Backbone(ABC):
         self.settings = settings
         self.inputs = inputs
         self.weights: dict[str, Tensor] = {}
+        self.products: dict[str, tuple[int, Tensor]] = {}
         self.activation = ACTIVATIONS[settings.activation]
         self.prepare(structure)
         widths = [inputs.width, *[settings.hidden] * (settings.layers - 1), classes]
@@ -85,9 +86,22 @@ class Backbone(ABC):
         """A zero bias."""
         self.weights[name] = torch.zeros(width)
 
+    def times(self, x: Tensor | Inputs, name: str) -> Tensor:
+        """x W of the weight `name`. A product with the input is kept until the weight changes: the validation after one
+        epoch and the training step of the next share it."""
+        weight = self.weights[name]
+        if not isinstance(x, Inputs):
+            return x @ weight
+        version, product = self.products.get(name, (-1, weight))
+        if version != weight._version:
+            with torch.enable_grad():
+                product = x @ weight
+            self.products[name] = weight._version, product
+        return product
+
     def linear(self, name: str, x: Tensor | Inputs) -> Tensor:
         """x W + b of the weights `name` and `name.bias`."""
-        return x @ self.weights[name] + self.weights[f"{name}.bias"]
+        return self.times(x, name) + self.weights[f"{name}.bias"]
 
 
 class Perceptron(Backbone):
@@ -117,10 +131,11 @@ class Summing(Backbone):
     def map_of(self, structure: Any) -> Any:
         """The (n, n) matrix of the map."""
 
-    def sum_times(self, x: Tensor | Inputs, weight: Tensor) -> Tensor:
-        """map @ x @ weight, in the cheaper order."""
+    def sum_times(self, x: Tensor | Inputs, name: str) -> Tensor:
+        """map @ x @ W of the weight `name`, in the cheaper order."""
         if isinstance(x, Inputs):
-            return self.operator(x @ weight) if self.summed is None else self.summed @ weight
+            return self.operator(self.times(x, name)) if self.summed is None else self.times(self.summed, name)
+        weight = self.weights[name]
         if weight.shape[1] <= weight.shape[0]:
             return self.operator(x @ weight)
         return self.operator(x) @ weight
@@ -137,7 +152,7 @@ class Convolution(Summing):
         self.bias(f"{layer}.bias", outgoing)
 
     def layer(self, layer: int, x: Tensor | Inputs, generator: torch.Generator | None) -> Tensor:
-        return self.sum_times(x, self.weights[f"{layer}"]) + self.weights[f"{layer}.bias"]
+        return self.sum_times(x, f"{layer}") + self.weights[f"{layer}.bias"]
 
 
 class Sage(Summing):
@@ -155,7 +170,7 @@ class Sage(Summing):
         self.bias(f"{layer}.self.bias", outgoing)
 
     def layer(self, layer: int, x: Tensor | Inputs, generator: torch.Generator | None) -> Tensor:
-        return self.sum_times(x, self.weights[f"{layer}.neighbours"]) + self.linear(f"{layer}.self", x)
+        return self.sum_times(x, f"{layer}.neighbours") + self.linear(f"{layer}.self", x)
 
 
 class Isomorphism(Summing):
@@ -172,7 +187,7 @@ class Isomorphism(Summing):
         self.bias(f"{layer}.second.bias", outgoing)
 
     def layer(self, layer: int, x: Tensor | Inputs, generator: torch.Generator | None) -> Tensor:
-        first = self.sum_times(x, self.weights[f"{layer}.first"]) + self.weights[f"{layer}.first.bias"]
+        first = self.sum_times(x, f"{layer}.first") + self.weights[f"{layer}.first.bias"]
         return self.linear(f"{layer}.second", torch.relu(first))
 
 
@@ -202,7 +217,7 @@ class Attentive(Backbone):
 
     def layer(self, layer: int, x: Tensor | Inputs, generator: torch.Generator | None) -> Tensor:
         heads = self.heads(layer)
-        joined = x @ self.weights[f"{layer}"]
+        joined = self.times(x, f"{layer}")
         outputs = []
         for head, z in enumerate(joined.chunk(heads, dim=1)):
             source = z @ self.weights[f"{layer}.source"][head]

@@ -57,16 +57,26 @@ class Operator:
 
 
 class Inputs:
-    """First-layer input (n, d): dense, or sparse (public 0/1 features) and multiplied as such."""
+    """First-layer input (n, d): dense, or sparse (public 0/1 features) and multiplied as such.
+
+    Columns of zeros, which regularised private features have many of, are left out of the products.
+    """
 
     def __init__(self, features: Any) -> None:
         self.is_sparse = sparse.issparse(features)
         self.held: Any = sparse.csr_array(features, dtype=np.float32) if self.is_sparse else np.asarray(features, "f4")
         self.width: int = self.held.shape[1]
-        self._times: Any = Operator(self.held) if self.is_sparse else torch.from_numpy(self.held).matmul
+        if self.is_sparse:
+            self._times: Any = Operator(self.held)
+            return
+        used = np.flatnonzero(self.held.any(axis=0))
+        self._used = torch.from_numpy(used) if used.size < self.width else None
+        self._times = torch.from_numpy(np.ascontiguousarray(self.held[:, used])).matmul
 
     def __matmul__(self, weight: Tensor) -> Tensor:
-        return self._times(weight)
+        if self.is_sparse or self._used is None:
+            return self._times(weight)
+        return self._times(weight[self._used])
 
     def under(self, operator: Operator) -> Inputs | None:
         """operator @ features, computed once for all epochs; None where repeating the product is cheaper.
