@@ -96,8 +96,11 @@ class Pipeline:
         return twin
 
     def warm_up(self) -> None:
-        """Compile kernels before any stage's clock starts."""
+        """Compile kernels and load torch before any stage's clock starts."""
         self.settings.refinement.warm_up()
+        self.settings.suspicion.warm_up()
+        if isinstance(self.settings.training, NetworkTraining):
+            import server.training  # noqa: F401
 
     def run(
         self,
