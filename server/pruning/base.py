@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,12 +31,16 @@ class PruningContext:
     scorer: SuspicionScore
     streams: Streams
     validation_accuracy: Callable[[np.ndarray], float]  # trains once with these users removed; expensive
-    held: dict[str, object]  # the rule's own memory between rounds (cleared when noise is redrawn): e.g. a chosen gamma
+    held: dict[
+        str, object
+    ]  # the rule's own memory, kept for the whole run (what belongs to an epoch carries it in its key)
     epoch: int
 
 
 class Pruning(Component, family="server.pruning", home="server.pruning"):
     """Which users to remove, from their suspicion."""
+
+    needs_p_values: ClassVar[bool] = False
 
     @abstractmethod
     def decide(self, suspicion: Suspicion, context: PruningContext) -> Decision:

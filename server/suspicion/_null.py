@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import special
@@ -68,10 +69,22 @@ def honest_tables(total: int, noise_pairs: np.ndarray, law: np.ndarray, rng: np.
 
 @dataclass(frozen=True)
 class Null:
-    """Scores of simulated honest users, each with the group of its total."""
+    """Scores of simulated honest users, sorted by (group of the total, score)."""
 
     score: np.ndarray
     group: np.ndarray
+
+    @cached_property
+    def by_group(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """(groups ascending, sorted scores of each)."""
+        held, first = np.unique(self.group, return_index=True)
+        return held, np.split(self.score, first[1:])
+
+    @cached_property
+    def beyond(self) -> np.ndarray:
+        """By how much the largest 20 scores of each group exceed the smallest of them; sorted."""
+        tops = [null[-min(TAIL, len(null)) :] for null in self.by_group[1]]
+        return np.sort(np.concatenate([top - top[0] for top in tops]))
 
     def p_values(self, score: np.ndarray, group: np.ndarray) -> np.ndarray:
         """p-value of each score among the simulated users of its group (or the nearest group that has some).
@@ -79,19 +92,14 @@ class Null:
         Beyond a group's 20th largest null value, the excess over it is judged by the excesses of all groups together;
         and beyond the 20th largest of those, the tail falls like exp(-score), as a likelihood ratio's must at least.
         """
-        order = np.lexsort((self.score, self.group))
-        held, first = np.unique(self.group[order], return_index=True)
-        nulls = [self.score[order[a:b]] for a, b in zip(first, np.append(first[1:], len(order)))]
-        beyond = np.sort(
-            np.concatenate([null[-min(TAIL, len(null)) :] - null[-min(TAIL, len(null))] for null in nulls])
-        )
+        held, nulls = self.by_group
         nearest = np.clip(np.searchsorted(held, group), 0, len(held) - 1)
         out = np.ones(len(score))
         for place in np.unique(nearest):
             here, null = nearest == place, nulls[place]
             top = min(TAIL, len(null))
             inside = upper_share(null, score[here])
-            far = top / len(null) * upper_share(beyond, score[here] - null[-top])
+            far = top / len(null) * upper_share(self.beyond, score[here] - null[-top])
             out[here] = np.where(score[here] > null[-top], far, inside)
         return np.clip(out, 1e-300, 1.0)
 
@@ -113,4 +121,6 @@ def simulate(totals: np.ndarray, split: Split, law: np.ndarray, score: Score, rn
     in_group = np.bincount(groups, users)[groups]
     draws = np.ceil(users * np.maximum(REDRAWS, LEAST_DRAWS / in_group)).astype(np.int64)
     tables = [honest_tables(int(m), split.draw(int(m), int(k), rng), law, rng) for m, k in zip(distinct, draws)]
-    return Null(score(np.concatenate(tables)), np.repeat(groups, draws))
+    scores, group = score(np.concatenate(tables)), np.repeat(groups, draws)
+    order = np.lexsort((scores, group))
+    return Null(scores[order], group[order])

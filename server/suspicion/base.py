@@ -15,6 +15,7 @@ from sim.kernel.randomness import Streams
 class SuspicionScore(Component, family="server.suspicion", home="server.suspicion"):
     """How suspicious each user is, from the verification lists of one round."""
 
+    has_p_values: ClassVar[bool] = False  # does the score come with a null law?
     needs: ClassVar[str] = "verification-list"  # the report form without which the stage is skipped; "" for none
 
     @abstractmethod

@@ -22,6 +22,7 @@ class Combined(SuspicionScore, kind="combined"):
     """
 
     source: ClassVar[str] = "Graphwarden, weighted Bonferroni of an exact and a calibrated test"
+    has_p_values: ClassVar[bool] = True
 
     row_weight: float = Field(default=0.1, gt=0, lt=1)
 
@@ -29,7 +30,7 @@ class Combined(SuspicionScore, kind="combined"):
         row, pairs = RowConformity().score(evidence, streams), TypedMixture().score(evidence, streams)
         assert row.p_value is not None and pairs.p_value is not None
         least = np.minimum(row.p_value / self.row_weight, pairs.p_value / (1 - self.row_weight))
-        details = {**pairs.details, "row_p_value": row.p_value, "pairs_p_value": pairs.p_value}
+        details = {**pairs.details, "row_p_value": row.p_value}
         return Suspicion(-np.log(least), np.minimum(least, 1.0), details)
 
     def rescore(self, evidence: Evidence, suspicion: Suspicion, user: int, without: np.ndarray) -> float:

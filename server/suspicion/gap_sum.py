@@ -39,6 +39,7 @@ class GapSum(SuspicionScore, kind="gap-sum"):
     """
 
     source: ClassVar[str] = "Graphwarden, from Veritas Eq. 14 and the channel's null variance"
+    has_p_values: ClassVar[bool] = True
 
     def score(self, evidence: Evidence, streams: Streams) -> Suspicion:
         from scipy.special import ndtr
@@ -67,6 +68,7 @@ class GatedSum(SuspicionScore, kind="gated-sum"):
     """
 
     source: ClassVar[str] = "Graphwarden, from Veritas Eq. 14 behind the bilateral gate"
+    has_p_values: ClassVar[bool] = True
 
     def score(self, evidence: Evidence, streams: Streams) -> Suspicion:
         from server.suspicion._signs import upper_tails

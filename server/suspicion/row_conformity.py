@@ -52,6 +52,7 @@ class RowConformity(SuspicionScore, kind="row-conformity"):
     """
 
     source: ClassVar[str] = "Graphwarden, exact binomial tests of the unanswered entries"
+    has_p_values: ClassVar[bool] = True
 
     def score(self, evidence: Evidence, streams: Streams) -> Suspicion:
         p = conformity_p(*unanswered(evidence), channel_of(evidence).flip)

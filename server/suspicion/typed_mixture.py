@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from server.suspicion._typed import Detector
 
 
+FEWEST = 4  # users that must have reported
+
+
 def parts(evidence: Evidence, count: int) -> np.ndarray:
     """A part number 0..count-1 per user: parts of like sizes and lengths of lists, chosen without regard to ids."""
     from server._canonical import fingerprints
@@ -56,29 +59,35 @@ class TypedMixture(SuspicionScore, kind="typed-mixture"):
 
     A mixture of honest users, over-claimers, under-claimers (framing) and low-trust users (level matching) is fitted
     to the tables of levels given and received; the score is the log-likelihood ratio of attack to honest, its p-value
-    comes from tables redrawn from the honest fit. With one level the tables say nothing: score 0, p-value 1.
+    comes from honest tables with as many pairs. With one level, or fewer than 4 reports, the tables say nothing:
+    score 0, p-value 1.
     """
 
     source: ClassVar[str] = "Graphwarden, expectation maximisation with a parametric bootstrap"
+    has_p_values: ClassVar[bool] = True
 
     def score(self, evidence: Evidence, streams: Streams) -> Suspicion:
         n, channel = evidence.n, channel_of(evidence)
-        if channel.levels == 1 or not evidence.reported.any():
+        if channel.levels == 1 or evidence.reported.sum() < FEWEST:
             flat = silent_to_nan(np.zeros(n), evidence)
             return Suspicion(flat, flat + 1.0)
         from server.suspicion._typed import PARTS, fit_detector, tables_of
 
         tables = tables_of(evidence.pairs, n, channel.levels)
-        part = parts(evidence, min(PARTS, int(evidence.reported.sum())))
+        part = parts(evidence, PARTS)
         present = evidence.reported
         fitted = fit_detector(tables[present], part[present], channel, streams.generator("typed-mixture/null"))
         score, p = fitted.score(tables, part)
-        return Suspicion(silent_to_nan(score, evidence), silent_to_nan(p, evidence), {"part": part, **pack(fitted)})
+        return Suspicion(
+            silent_to_nan(score, evidence),
+            silent_to_nan(p, evidence),
+            {"pairs_p_value": p, "part": part, **pack(fitted)},
+        )
 
     def rescore(self, evidence: Evidence, suspicion: Suspicion, user: int, without: np.ndarray) -> float:
         """p-value of `user` without its pairs with `without` whose two levels differ by 2 or more."""
         levels = channel_of(evidence).levels
-        if levels == 1:
+        if "pairs_p_value" not in suspicion.details:
             return 0.0
         from server.suspicion._typed import tables_of
 
@@ -86,7 +95,10 @@ class TypedMixture(SuspicionScore, kind="typed-mixture"):
         mine = np.flatnonzero((pairs.u == user) | (pairs.v == user))
         partner = np.where(pairs.u[mine] == user, pairs.v[mine], pairs.u[mine])
         odd = np.abs(pairs.x[mine] - pairs.y[mine]) >= 2
-        mine = mine[~(odd & without[partner])]
+        left_out = odd & without[partner]
+        if not left_out.any():
+            return float(suspicion.details["pairs_p_value"][user])
+        mine = mine[~left_out]
         left = MutualPairs(pairs.u[mine], pairs.v[mine], pairs.x[mine], pairs.y[mine])
         table = tables_of(left, evidence.n, levels)[[user]]
         return float(unpack(suspicion.details).score(table, suspicion.details["part"][[user]])[1][0])
