@@ -11,14 +11,15 @@ import numpy as np
 class PairEstimate:
     """A probability for every pair of `members` (m,) ascending server ids.
 
-    `codes` (m(m-1)/2,) unsigned ints in row-major order of the upper triangle (pair of the members at positions i < j),
-    `values` the probability that a code stands for: pairs with one code share one probability.
+    Pairs are in row-major order of the upper triangle: the members at positions i < j. Either `codes` (m(m-1)/2,) are
+    unsigned ints and `values` the probability that each code stands for, or `values` (m(m-1)/2,) are the probabilities.
     """
 
     members: np.ndarray
-    codes: np.ndarray
+    codes: np.ndarray | None
     values: np.ndarray
 
     def dense(self) -> np.ndarray:
         """(m(m-1)/2,) float32 probabilities in row-major order of the upper triangle."""
-        return self.values.astype(np.float32)[self.codes]
+        values = self.values.astype(np.float32)
+        return values if self.codes is None else values[self.codes]

@@ -56,13 +56,13 @@ def random_cells(total: int, taken: np.ndarray, count: int, rng: np.random.Gener
     while len(chosen) < count:
         # Draws that were seen before, or are taken, are rejected; those of the first excess draws win at random.
         drawn = rng.integers(0, total, int(1.2 * (count - len(chosen))) + 16)
-        drawn = drawn[~_contains(taken, drawn) & ~_contains(chosen, drawn)]
+        drawn = drawn[~contains(taken, drawn) & ~contains(chosen, drawn)]
         fresh = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
         chosen = np.sort(np.concatenate([chosen, fresh[: count - len(chosen)]]))
     return chosen
 
 
-def _contains(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
+def contains(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Elementwise: is the value in the ascending array?"""
     if not len(ascending):
         return np.zeros(len(values), dtype=bool)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from agents.privacy.ties import TieProtocol
+from server.estimates import PairEstimate
 from server.evidence import Evidence, Structure
 from sim.kernel.component import Component
 from sim.kernel.randomness import Streams
@@ -34,6 +35,11 @@ class Refinement(Component, family="server.refinement", home="server.refinement"
     @abstractmethod
     def refine(self, evidence: Evidence, kept: np.ndarray, streams: Streams) -> Structure:
         """The published structure. `kept` (n,) bool: users not pruned; nobody else may have a tie."""
+
+    def pair_estimate(self, evidence: Evidence, kept: np.ndarray, streams: Streams) -> PairEstimate | None:
+        """The tie probabilities of all pairs of kept users, where the method has them: nothing is decided from it, it
+        is for an observer to judge."""
+        return None
 
     def warm_up(self) -> None:
         """Compile kernels, so that the stage's clock measures work only. Called once before the first round."""

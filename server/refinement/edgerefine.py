@@ -121,7 +121,7 @@ class EdgeRefine(Refinement, kind="edgerefine"):
         ends = members[u].astype(np.int32), members[v].astype(np.int32)
         return Structure(*ends, probability=probability, summary=summary, notes=notes)
 
-    def estimate(self, evidence: Evidence, kept: np.ndarray, streams: Streams) -> PairEstimate:
+    def pair_estimate(self, evidence: Evidence, kept: np.ndarray, streams: Streams) -> PairEstimate:
         """The probabilities behind `refine`, for all pairs of kept users."""
         from server.refinement._edgerefine_kernels import cells_of_all
 

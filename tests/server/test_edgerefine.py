@@ -165,7 +165,7 @@ def test_every_option_equals_its_plain_version(rule, selected, calibration):
     at = {pair: place for place, pair in enumerate(pairs)}
     listed = [at[pair] for pair in zip(made.u.tolist(), made.v.tolist())]
     assert np.array_equal(made.probability, np.clip(probability[listed], 0, 1))
-    assert np.array_equal(method.estimate(evidence, everyone(ties), Streams(4)).dense(), probability.astype(np.float32))
+    assert np.array_equal(method.pair_estimate(evidence, everyone(ties), Streams(4)).dense(), probability.astype(np.float32))
 
 
 @pytest.mark.parametrize("similarity", ["jaccard", "adamic-adar"])
@@ -309,7 +309,7 @@ def test_empty_and_tiny_worlds():
         ):
             made = method.refine(evidence, everyone(ties), Streams(0))
             assert len(made.u) == len(made.v) == len(made.probability) <= n * (n - 1) // 2
-            assert len(method.estimate(evidence, everyone(ties), Streams(0)).dense()) == n * (n - 1) // 2
+            assert len(method.pair_estimate(evidence, everyone(ties), Streams(0)).dense()) == n * (n - 1) // 2
 
 
 def test_plan_takes_whole_groups_and_then_some():
