@@ -39,7 +39,8 @@ class RayEngine:
         if self._ray.is_initialized():
             return
         address = os.environ.get("RAY_ADDRESS")
-        options: dict[str, Any] = {"address": address} if address else {"num_cpus": self._wanted, "include_dashboard": False}
+        ours = {"num_cpus": self._wanted, "include_dashboard": False}
+        options: dict[str, Any] = {"address": address} if address else ours
         try:
             self._ray.init(log_to_driver=False, logging_level="ERROR", **options)
         except ConnectionError as error:
@@ -70,7 +71,9 @@ class RayEngine:
         try:
             outcome: Outcome = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            cause = DIED if "died" in str(error).lower() else f"{type(error).__name__}: {error}".splitlines()[0]
+            inner = getattr(error, "cause", None) or error
+            crashed = isinstance(error, self._ray.exceptions.WorkerCrashedError)
+            cause = DIED if crashed else f"{type(inner).__name__}: {inner}".splitlines()[0]
             store.record_failure(task.key, "worker", cause)
             return Outcome(task.key, "failed", stage="worker", cause=cause)
         if outcome.status in ("done", "skipped") and not store.finished(task.key):
