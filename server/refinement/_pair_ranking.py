@@ -127,7 +127,8 @@ class Ranking:
         pairs apart, so that tens of millions of them rank equal.
         """
         total = self.view.size * (self.view.size - 1) // 2
-        wanted, most = min(wanted, total), max(6 * wanted, 1 << 16)
+        wanted = min(wanted, total)
+        most = min(max(6 * wanted, 1 << 16), total)
         bound = bound_of(rank, guess) - MARGIN
         if wanted <= 0:
             return self.above(np.inf, 1)[0]

@@ -138,7 +138,7 @@ def fit_prior(design: np.ndarray, cells: Cells, flip: float, most: int = 200) ->
         gradient = design.T @ ((cells.ones / rate - (cells.pairs - cells.ones) / (1 - rate)) * slope) - penalty * theta
         information = (design.T * (cells.pairs * slope**2 / (rate * (1 - rate)))) @ design + np.diag(penalty + 1e-9)
         move = np.linalg.solve(information, gradient)
-        move *= min(1.0, 2.0 / np.abs(move).max())
+        move *= 2.0 / max(2.0, np.abs(move).max())
         for _ in range(30):
             reached = log_likelihood(theta + move, design, cells, flip)
             if reached > best:

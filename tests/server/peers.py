@@ -7,6 +7,7 @@ from scipy import sparse
 
 from agents.privacy.features.none import PublicFeatures
 from agents.privacy.ties import TieProtocol
+from agents.privacy.ties.pair_bits import PairBits
 from agents.protocol import Protocol
 from server.evidence import Evidence
 
@@ -42,3 +43,28 @@ def evidence_of(
         validation,
         extra or {},
     )
+
+
+def world(n=150, epsilon=2.0, seed=0, classes=3):
+    """Evidence about a homophilous graph with telling features, the true adjacency, and the labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, n)
+    truth = np.triu(rng.random((n, n)) < np.where(labels[:, None] == labels, 0.06, 0.004), 1)
+    bits = np.triu(truth ^ (rng.random((n, n)) < 1 / (1 + np.exp(epsilon))), 1)
+    words = rng.random((n, 40)) < np.where(np.arange(40) % classes == labels[:, None], 0.3, 0.08)
+    words[:, 0] |= ~words.any(axis=1)
+    part = rng.permutation(n)
+    train, validation = np.isin(np.arange(n), part[: n // 2]), np.isin(np.arange(n), part[n // 2 : 3 * n // 4])
+    given = evidence_of(
+        sparse.csr_array(bits.astype(np.int8)),
+        PairBits(epsilon=epsilon),
+        features=sparse.csr_array(words.astype(np.float32)),
+        labels=labels,
+        train=train,
+        validation=validation,
+    )
+    return given, truth | truth.T, labels
+
+
+def everyone(given):
+    return np.ones(given.n, bool)
