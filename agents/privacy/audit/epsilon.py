@@ -52,7 +52,7 @@ def audit_epsilon(
     """Compare every ordered pair of worlds, each by its best event, and report the worst pair.
 
     A pilot sample chooses the `PAIRS` most telling pairs and their events; fresh draws bound them at ALPHA over
-    `PAIRS`. How many is what the most telling pair needs (see `draws_needed`), at most `effort.most`.
+    `PAIRS`. How many is what the most telling pair needs (see `plan`), at most `effort.most`.
     """
     effort = effort or Effort()
     alpha = ALPHA / PAIRS
@@ -60,9 +60,9 @@ def audit_epsilon(
     found = [
         best_event((i, j), pilots[i], pilots[j], epsilon, delta, alpha) for i, j in permutations(range(len(worlds)), 2)
     ]
-    events = sorted(found, key=lambda event: event.rank)[:PAIRS]
+    events = sorted(found, key=lambda event: -event.power)[:PAIRS]
     del pilots
-    draws = int(min(effort.most, max(effort.pilot, MARGIN * events[0].draws)))
+    draws = int(min(effort.most, max(effort.pilot, MARGIN * min(event.draws for event in events))))
     hits = count_hits(worlds, events, draws, effort.chunk)
     bounds = [epsilon_lower_bound(a, b, draws, alpha, delta) for a, b in hits]
     worst = int(np.argmax(bounds))

@@ -66,13 +66,8 @@ class Event:
     threshold: float
     first: float
     second: float
-    draws: float  # needed; infinite when no number of draws would do
-    usefulness: float  # log-ratio in units of its error: ranks events when none can show a violation
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """Sorts the most telling event first."""
-        return self.draws, -self.usefulness
+    draws: float  # needed to find the excess; infinite when no number of draws would do
+    power: float  # expected distance beyond epsilon, in units of its error
 
     def hits(self, observed: Observed) -> int:
         """How many reports the event holds for."""
@@ -93,9 +88,13 @@ def learn(first: Observed, second: Observed) -> Score:
 def best_event(
     pair: tuple[int, int], first: Observed, second: Observed, epsilon: float, delta: float, alpha: float
 ) -> Event:
-    """The event that needs the fewest draws to reject a mechanism at `EXCESS` times epsilon, or one already worse."""
-    score = learn(first, second)
-    scores = [np.sort(score(side)) for side in (first, second)]
+    """The event with the most power against a mechanism at `EXCESS` times epsilon.
+
+    The first half of the pilot learns the score, the second half chooses the threshold.
+    """
+    half = len(first[0]) // 2
+    score = learn([group[:half] for group in first], [group[:half] for group in second])
+    scores = [np.sort(score([group[half:] for group in side])) for side in (first, second)]
     pooled = np.unique(np.concatenate(scores))
     if len(pooled) > THRESHOLDS:
         pooled = pooled[np.linspace(0, len(pooled) - 1, THRESHOLDS).astype(int)]
@@ -105,27 +104,22 @@ def best_event(
         for side in scores:
             hits = len(side) - int(np.searchsorted(side, threshold, side="left"))
             chances.append((hits + 0.5) / (len(side) + 1))
-        needed = draws_needed(chances[0], chances[1], epsilon, delta, alpha, len(scores[0]))
-        use = usefulness(chances[0], chances[1], delta, alpha)
-        events.append(Event(pair, score, float(threshold), chances[0], chances[1], needed, use))
-    return min(events, key=lambda event: event.rank)
+        draws, power = plan(chances[0], chances[1], epsilon, delta, alpha, len(scores[0]))
+        events.append(Event(pair, score, float(threshold), chances[0], chances[1], draws, power))
+    return max(events, key=lambda event: event.power)
 
 
-def draws_needed(first: float, second: float, epsilon: float, delta: float, alpha: float, pilot: int) -> float:
-    """Draws that find this event's excess: that of a twin whose log-ratio is `EXCESS` times the one seen here (no more
-    than epsilon is taken for granted), or the excess that the pilot itself is sure of."""
+def plan(first: float, second: float, epsilon: float, delta: float, alpha: float, pilot: int) -> tuple[float, float]:
+    """(draws, power) of an event with these pilot probabilities.
+
+    Its log-ratio r, less one pilot error, would be `EXCESS` r in a twin with that much more epsilon: power is how far
+    that is beyond epsilon per error. The draws are those that find the twin (r counts for at most epsilon here, since
+    more is no honest mechanism's), or that find an excess which the pilot is already sure of.
+    """
     if first <= 2 * delta or first <= second:
-        return math.inf
+        return math.inf, -math.inf
     ratio = math.log((first - delta) / second)
     doubt = math.sqrt(((1 - first) / first + (1 - second) / second) / pilot)
+    error = error_per_root_draw(first, second, alpha, delta)
     gain = max(EXCESS * min(ratio + doubt, epsilon) - epsilon, ratio - 3 * doubt - epsilon)
-    if gain <= 0:
-        return math.inf
-    return (error_per_root_draw(first, second, alpha, delta) / gain) ** 2
-
-
-def usefulness(first: float, second: float, delta: float, alpha: float) -> float:
-    """Log-ratio of an event in units of its error."""
-    if first <= 2 * delta or first <= second:
-        return -math.inf
-    return math.log((first - delta) / second) / error_per_root_draw(first, second, alpha, delta)
+    return (error / gain) ** 2 if gain > 0 else math.inf, (EXCESS * (ratio - doubt) - epsilon) / error

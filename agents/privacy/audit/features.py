@@ -111,7 +111,7 @@ def audit_features(
     ]
     rows = [audit_budget(mechanism, dimensions), audit_epsilon(subject, whole, epsilon, delta, effort)]
     if dimensions > 1:
-        empty = sparse.csr_array((1, dimensions), dtype=np.float32)
+        empty: Any = sparse.csr_array((1, dimensions), dtype=np.float32)
         single: Any = sparse.coo_array((np.ones(1, np.float32), ([0], [0])), shape=(1, dimensions)).tocsr()
         watched: list = [
             FeatureWorld(mechanism, row, label, streams.child(label), watched=0)

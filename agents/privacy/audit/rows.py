@@ -15,7 +15,7 @@ NOT_AUDITED = "not audited"
 class AuditRow:
     """What was tested, what is claimed, what was measured, and the verdict.
 
-    A test can find a violation; it never proves that there is none, so the row says how small a one it would have found.
+    A test can find a violation; it never proves that there is none, so the row says how small a one it would find.
     """
 
     subject: str  # "features: piecewise"

@@ -24,8 +24,8 @@ class TieWorld:
     """Reports of users whose entry about one other user is `level`, the rest of their lists being equal in all worlds.
 
     Observed, each as a group of its own: the reported level of that entry, how many entries are reported above zero,
-    and every number of every phase. With `history` the entry takes these levels in successive rounds, noise memoized. With
-    `both_ends` users come in pairs that hold the entry about each other, and an observation is the reports of a pair.
+    and every number of every phase. With `history` the entry takes these levels in successive rounds, noise memoized.
+    With `both_ends` users come in pairs that hold the entry about each other; an observation is the reports of a pair.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class TieWorld:
             speaks = protocol.ties.speaks_for(everybody, np.full(self.size, self.size - 1))
             self.users = everybody[speaks & (everybody < self.size - 1)]
             self.targets = np.full(len(self.users), self.size - 1)
+        self._lists = {held: self._lists_with(held) for held in set(self.levels)}
         self._batch, self._left = 0, np.zeros((0, 0))
 
     def draw(self, count: int) -> Observed:
@@ -64,7 +65,7 @@ class TieWorld:
 
     def _round(self, streams: Streams, round: int, level: int) -> np.ndarray:
         """(users, groups) of all phases of one round."""
-        columns, lists = [], self._lists(level)
+        columns, lists = [], self._lists[level]
         for phase in range(self.protocol.ties.phases):
             broadcast = {} if phase == 0 else {"groups": np.arange(self.size) % 2}
             call = RoundCall(round, phase, 0 if self.memoized else round, self.memoized, self.protocol, broadcast)
@@ -74,7 +75,7 @@ class TieWorld:
             columns.append(made.numbers)
         return np.hstack(columns)
 
-    def _lists(self, level: int) -> sparse.csr_array:
+    def _lists_with(self, level: int) -> sparse.csr_array:
         """Lists with `level` about the targets and level 1 about one neighbour, who is the same in all worlds."""
         place = np.arange(len(self.users))
         neighbours = (self.users + 2) % self.size
@@ -115,7 +116,7 @@ def audit_ties(protocol: Protocol, streams: Streams, effort: Effort | None = Non
     lines = exempt(ties)
     if lines is not None:
         return lines
-    effort = effort or Effort().scaled(8)
+    effort = (effort or Effort()).scaled(8)
     levels = sorted({0, 1, ties.levels})
     worlds: list[World] = [TieWorld(protocol, level, streams.child(f"level {level}")) for level in levels]
     rows = [audit_epsilon(subject_of(ties), worlds, local_epsilon(ties), effort=effort)]
@@ -160,7 +161,7 @@ def audit_memoized_ties(
     worlds: list[World] = [
         TieWorld(protocol, level, streams.child(f"memo {level}"), (level,) * rounds) for level in (0, ties.levels)
     ]
-    effort = effort or Effort().scaled(12)
+    effort = (effort or Effort()).scaled(12)
     name = f"epsilon, {rounds} rounds memoized"
     return [audit_epsilon(subject_of(ties), worlds, local_epsilon(ties), effort=effort, quantity=name)]
 
