@@ -71,7 +71,7 @@ class Inputs:
             return
         used = np.flatnonzero(self.held.any(axis=0))
         self._used = torch.from_numpy(used) if used.size < self.width else None
-        self._times = torch.from_numpy(np.ascontiguousarray(self.held[:, used])).matmul
+        self._times = torch.from_numpy(self.held[:, used]).clone(memory_format=torch.contiguous_format).matmul
 
     def __matmul__(self, weight: Tensor) -> Tensor:
         if self.is_sparse or self._used is None:
