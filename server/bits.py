@@ -10,6 +10,9 @@ import numpy as np
 from agents.privacy.ties import TieProtocol
 from server.evidence import Evidence
 
+BIT_FORMS = ("pair-bits", "binary-list", "verification-list", "degree-and-bits")
+"""Report forms whose lists are read as bits."""
+
 
 @dataclass(frozen=True)
 class BitChannel:
@@ -45,6 +48,16 @@ def pair_channel(ties: TieProtocol) -> BitChannel:
     """The channel of a pair's one bit: the entry itself where one end speaks, both ends' conjunction where two do."""
     channel = entry_channel(ties)
     return channel.twice() if ties.two_ended else channel
+
+
+def share_of_ones(evidence: Evidence, kept: np.ndarray) -> float:
+    """Noisy ones among the pairs of kept users about which the server has bits; NaN when there is no such pair."""
+    if evidence.protocol.ties.two_ended:
+        u, v = evidence.pairs.u, evidence.pairs.v
+    else:
+        u, v = np.repeat(np.arange(evidence.n), np.diff(evidence.lists.indptr)), evidence.lists.indices
+    pairs = observed_pairs(evidence, kept)
+    return float((kept[u] & kept[v]).sum()) / pairs if pairs else float("nan")
 
 
 def observed_pairs(evidence: Evidence, kept: np.ndarray) -> float:

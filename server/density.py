@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.protocol import Protocol
-from server.bits import BitChannel, pair_channel
+from server.bits import BIT_FORMS, BitChannel, pair_channel
 
 DENSE = 0.05
 """Share of all pairs from which on a graph is called dense."""
@@ -42,7 +42,7 @@ def expected_density(channel: BitChannel, n: int, mean_degree: float) -> Expecte
 
 def size_warning(protocol: Protocol, n: int) -> str | None:
     """A sentence for the user when publishing every reported tie of n users would give a dense graph, else None."""
-    if protocol.ties.form not in ("pair-bits", "binary-list", "verification-list", "degree-and-bits"):
+    if protocol.ties.form not in BIT_FORMS:
         return None
     size = expected_density(pair_channel(protocol.ties), n, protocol.mean_degree)
     if size.density < DENSE:

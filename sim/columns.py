@@ -86,10 +86,12 @@ estimate_ap | share | average precision of the same
 estimate_mae | share | mean absolute error of the same
 estimate_brier | share | mean squared error of the same
 estimate_ece | share | expected calibration error of the same, ten equal bins
+estimate_ece_pmad | ratio | estimate_ece / mean absolute deviation of the probabilities from their mean
 estimate_mae_constant | share | mean absolute error of the constant predictor "share of noisy bits"
 estimate_brier_constant | share | mean squared error of the constant predictor
 degree_distance | share | total variation distance between published and true degree distributions
 largest_degree | ties | largest published degree
+distinct_rows | users | users that are the lower end, by server id, of a published tie: 1 for a star on the first user
 seconds_report | s | making the reports
 seconds_network | s | simulating their delivery
 seconds_intake | s | checking and storing them

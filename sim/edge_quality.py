@@ -7,9 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from server.bits import BIT_FORMS, share_of_ones
 from server.estimates import PairEstimate
+from server.evidence import Evidence
+from server.refinement import Refinement
+from sim.kernel.randomness import Streams
 
 _BINS = 10
+LARGEST = 100_000_000
+"""Pairs beyond which probabilities are not judged: a table of them would not fit beside the run."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,29 @@ class Table:
     values: np.ndarray
     pairs: np.ndarray
     ties: np.ndarray
+
+
+def judge(
+    refinement: Refinement,
+    evidence: Evidence,
+    kept: np.ndarray,
+    streams: Streams,
+    truth: sparse.csr_array,
+    honest: np.ndarray,
+) -> dict[str, float]:
+    """`edge_quality` of what a refinement estimates from some evidence, over pairs of honest users, next to the
+    constant "share of noisy bits"; empty for methods without probabilities, reports that they cannot use, and more than
+    `LARGEST` pairs.
+
+    `truth` (n, n) and `honest` (n,) bool are by server id; `kept` and `streams` are those of `Refinement.refine`.
+    """
+    if evidence.protocol.ties.form not in refinement.accepts or evidence.n * (evidence.n - 1) // 2 > LARGEST:
+        return {}
+    estimate = refinement.pair_estimate(evidence, kept, streams)
+    if estimate is None:
+        return {}
+    share = share_of_ones(evidence, kept) if evidence.protocol.ties.form in BIT_FORMS else float("nan")
+    return edge_quality(estimate, truth, None if np.isnan(share) else share, honest)
 
 
 def edge_quality(

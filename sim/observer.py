@@ -118,6 +118,7 @@ class Observer:
             **self._budget(ledger),
             **self._detection(score, flagged, victims, outcome.decision.gamma),
             **self._structure(outcome.learned.structure),
+            **self._estimate(evidence, outcome, pipeline),
             **self._features(evidence, outcome, pipeline),
             **self._learning(outcome.learned.predictions, outcome.learned.result, victims),
         }
@@ -215,6 +216,20 @@ class Observer:
         row["largest_degree"] = int(degrees.max(initial=0))
         row["degree_distance"] = degree_distance(degrees, np.diff(self.graph.ties.indptr))
         return row
+
+    def _estimate(self, evidence: Evidence, outcome: Outcome, pipeline: Pipeline) -> Row:
+        """Quality of the method's tie probabilities, where it has any."""
+        from sim.edge_quality import distinct_rows, judge
+
+        ties, public = self.graph.ties.tocoo(), self.directory.public
+        rows, columns = ties.coords
+        truth = sparse.csr_array((ties.data, (public[rows], public[columns])), shape=(evidence.n, evidence.n))
+        honest = np.zeros(evidence.n, dtype=bool)
+        honest[public[: self.honest]] = True
+        refinement, kept = pipeline.settings.refinement, ~outcome.decision.flagged
+        structure = outcome.learned.structure
+        quality = judge(refinement, evidence, kept, pipeline.streams, truth, honest)
+        return {**quality, "distinct_rows": distinct_rows(structure.u, structure.v)}
 
     def _features(self, evidence: Evidence, outcome: Outcome, pipeline: Pipeline) -> Row:
         mechanism = pipeline.protocol.features

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from agents.privacy.ties import TieProtocol
-from server.bits import BitChannel, entry_channel, estimated_ties, observed_pairs
+from server.bits import BIT_FORMS, BitChannel, entry_channel, estimated_ties, observed_pairs
 from server.density import dense_note
 from server.estimates import PairEstimate
 from server.evidence import Evidence, Structure
@@ -26,7 +26,7 @@ class RandomizedResponse(Refinement, kind="randomized-response"):
     """
 
     source: ClassVar[str] = "Warner's randomised response; EdgeRand, SymRR"
-    accepts: ClassVar[tuple[str, ...]] = ("pair-bits", "binary-list", "verification-list", "degree-and-bits")
+    accepts: ClassVar[tuple[str, ...]] = BIT_FORMS
     weighted: ClassVar[bool] = True
 
     variant: Literal["raw", "debiased"] = "raw"

@@ -165,7 +165,9 @@ def test_every_option_equals_its_plain_version(rule, selected, calibration):
     at = {pair: place for place, pair in enumerate(pairs)}
     listed = [at[pair] for pair in zip(made.u.tolist(), made.v.tolist())]
     assert np.array_equal(made.probability, np.clip(probability[listed], 0, 1))
-    assert np.array_equal(method.pair_estimate(evidence, everyone(ties), Streams(4)).dense(), probability.astype(np.float32))
+    assert np.array_equal(
+        method.pair_estimate(evidence, everyone(ties), Streams(4)).dense(), probability.astype(np.float32)
+    )
 
 
 @pytest.mark.parametrize("similarity", ["jaccard", "adamic-adar"])
