@@ -11,6 +11,7 @@ from scipy import sparse
 from agents.privacy.ties import TieProtocol
 from agents.privacy.ties.binary_list import BinaryList
 from agents.privacy.ties.binary_response import flip_probability
+from server.density import dense_note
 from server.evidence import Evidence, Structure
 from server.refinement._pairs import named_pairs
 from server.refinement.base import Refinement
@@ -51,7 +52,9 @@ class Solitude(Refinement, kind="solitude"):
         u, v, reported = u[inside], v[inside], (ends[inside] / 2).astype(np.float32)
         if self.preset == "released-code":
             note = "solitude, released code: the denoiser changes no tie, so the randomised graph is published as it is"
-            return Structure(u, v, summary={"ties_changed": 0.0}, notes=(note,))
+            return Structure(
+                u, v, summary={"ties_changed": 0.0}, notes=(note, *dense_note("solitude", evidence.n, len(u)))
+            )
         tie, pull = self.estimate(evidence, u, v, reported, kept)
         if self.publish == "threshold":
             chosen = np.flatnonzero(tie > 0.5)
