@@ -67,7 +67,13 @@ def _show_columns() -> None:
 def _show_graphs() -> None:
     from sim.kernel.graphs import describe
 
-    print(describe())
+    print(f"{'source':<17} {'nodes':>7} {'ties':>8} {'degree':>7} {'features':>8} {'classes':>7} {'homophily':>9}")
+    for row in describe():
+        if row["nodes"] is None:
+            print(f"{row['source']:<17} {'as you choose':>15}")
+            continue
+        line = "{source:<17} {nodes:>7} {edges:>8} {mean_degree:>7.2f} {dimensions:>8} {classes:>7} {homophily:>9.3f}"
+        print(f"{line.format(**row)}  {row['note']}".rstrip())
 
 
 def scenario_schema() -> dict[str, Any]:

@@ -174,3 +174,13 @@ def test_listing_loads_neither_torch_nor_networkx():
     code += "('torch', 'torch_geometric', 'networkx', 'pandas', 'sklearn') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_list_graphs_prints_a_line_a_source(capsys):
+    from sim.listing import show
+
+    show("graphs")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(describe())
+    cora = next(line for line in lines if line.startswith("cora "))
+    assert cora.split()[1:7] == ["2708", "5278", "3.90", "1433", "7", "0.810"]
