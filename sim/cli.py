@@ -110,6 +110,28 @@ def validate(scenario: ScenarioFile, settings: Settings = [], seed: Seed = None)
     print(f"{scenario}: valid ({loaded.scenario.name!r}, {loaded.scenario.rounds} rounds)")
 
 
+@app.command()
+def audit(
+    scenario: ScenarioFile,
+    settings: Settings = [],  # noqa: B006
+    seed: Seed = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code tells.")] = False,
+) -> int:
+    """Test every privacy claim of a scenario with drawn reports; exit code 1 when one is violated."""
+    from sim import progress
+    from sim.scenario import load
+
+    loaded = load(scenario, overrides(settings, seed))
+    with progress.stages(quiet) as tell:
+        from sim.audit import audit as start
+
+        found = start(loaded.scenario, tell=tell)
+    if not quiet:
+        progress.say_notes(loaded.notes)
+        print(found.text, end="")
+    return found.exit_code
+
+
 @app.command("list")
 def list_components(
     family: Annotated[

@@ -45,6 +45,20 @@ def _lines(total: int) -> Tell:
     return tell
 
 
+@contextmanager
+def stages(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A context that hands out `tell(stage)`: a spinner on a terminal, lines elsewhere, nothing when `quiet`."""
+    if quiet:
+        yield lambda stage: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("") as status:
+            yield status.update
+    else:
+        yield lambda stage: print(f"now: {stage}", file=sys.stderr, flush=True)
+
+
 def say_notes(notes: list[str]) -> None:
     """Notes for the user, on standard error."""
     for note in notes:

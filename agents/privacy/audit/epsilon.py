@@ -28,7 +28,7 @@ class World(Interface):
 PAIRS = 2
 """Pairs of worlds that are tested with fresh draws."""
 
-MARGIN = 1.3
+MARGIN = 1.6
 """Draws beyond what the pilot says are needed, since the pilot's ratio is itself uncertain."""
 
 

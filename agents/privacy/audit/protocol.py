@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from agents.privacy.audit.bounds import clopper_pearson
 from agents.privacy.audit.epsilon import ALPHA, Effort, World, audit_epsilon
@@ -31,20 +32,28 @@ class ReportWorld:
 
 def audit_protocol(
     protocol: Protocol, labels: LabelMechanism, across_rounds: str, moving: bool, streams: Streams,
-    effort: Effort | None = None,
+    effort: Effort | None = None, tell: Callable[[str], None] = lambda stage: None,
 ) -> list[AuditRow]:  # fmt: skip
     """Every line about the reports of an honest user.
 
     `protocol` holds the local budgets of one report. `across_rounds` is fresh, split or memoized; `moving` says whether
-    true lists may change between rounds, in which case memoized reports are not epsilon-LDP over rounds.
+    true lists may change between rounds, in which case memoized reports are not epsilon-LDP over rounds. `tell` hears
+    which part comes next.
     """
     streams = streams.child("audit")
     private = protocol.features.kind != "none" and protocol.dimensions > 0
-    rows = audit_features(protocol.features, protocol.dimensions, streams, effort) if private else []
+    rows: list[AuditRow] = []
+    if private:
+        tell("features")
+        rows += audit_features(protocol.features, protocol.dimensions, streams, effort)
+    tell("ties")
     rows += audit_ties(protocol, streams, effort)
+    tell("labels")
     rows += audit_labels(labels, protocol.classes, streams, effort)
+    tell("one whole report")
     rows += audit_whole_report(protocol, labels, private, streams, effort)
     if across_rounds == "memoized":
+        tell("rounds")
         if private:
             rows += audit_memoized_features(protocol, streams, effort)
         rows += audit_memoized_ties(protocol, streams, effort, ROUNDS)

@@ -35,7 +35,8 @@ class TieWorld:
         self.protocol = replace(protocol, participants=self.size)
         self.levels, self.streams, self.both_ends = history or (level,), streams, both_ends
         self.memoized = bool(history)
-        self.label = f"entry {' then '.join(map(str, self.levels))}"
+        kept = len(set(self.levels)) == 1
+        self.label = f"entry {level if kept else ' then '.join(map(str, self.levels))}"
         everybody = np.arange(self.size)
         if both_ends:
             self.users = everybody[: self.size // 2 * 2]
