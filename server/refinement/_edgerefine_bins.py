@@ -76,8 +76,9 @@ def sample_pairs(
     if size >= total:
         return triangle_pairs(np.arange(total), n)
     chosen = np.sort(generator.integers(0, total, size))
-    while distinct and len(chosen := np.unique(chosen)) < size:
-        chosen = np.concatenate([chosen, generator.integers(0, total, size - len(chosen))])
+    while distinct and not (fresh := np.diff(chosen, prepend=-1) > 0).all():
+        again = generator.integers(0, total, size - int(fresh.sum()))
+        chosen = np.sort(np.concatenate([chosen[fresh], again]))
     return triangle_pairs(chosen, n)
 
 
