@@ -17,12 +17,15 @@ from agents.coalition import Plan
 from agents.population import Population
 from agents.privacy.ledger import Ledger
 from agents.report import ReportBatch
+from server.channel import Channel
 from server.evidence import Evidence, Structure
 from server.pipeline import Outcome, Pipeline
 from sim.anchors import Anchors
+from sim.bounds import detection_bound
 from sim.columns import GROUP, ROUND
 from sim.directory import Directory
 from sim.kernel.graphs import Graph
+from sim.kernel.randomness import Streams
 from sim.scenario import Scenario
 
 Row = dict[str, Any]
@@ -117,6 +120,7 @@ class Observer:
             "sim_seconds": facts.sim_seconds,
             **self._budget(ledger),
             **self._detection(score, flagged, victims, outcome.decision.gamma),
+            "detection_bound_auc": self._bound(plans, population, evidence),
             **self._structure(outcome.learned.structure),
             **self._estimate(evidence, outcome, pipeline),
             **self._features(evidence, outcome, pipeline),
@@ -186,6 +190,21 @@ class Observer:
             row["detection_precision"] = float(flagged[n:].sum() / flagged.sum()) if flagged.any() else None
             row["detection_auc"], row["detection_ap"] = ranking(attackers[known], score[known])
         return row
+
+    def _bound(self, plans: list[Plan], population: Population, evidence: Evidence) -> float | None:
+        """The best AUC that a rule on mutual pairs could have; none where an attacker skips the noise."""
+        groups = self.scenario.population.attackers
+        ties = evidence.protocol.ties
+        if ties.form not in ("verification-list", "binary-list") or any(
+            g.claims.channel != "compliant" for g in groups
+        ):
+            return None
+        rows = [population.lists, *(plan.lists for plan in plans)]
+        ids = np.concatenate([np.arange(self.honest), *(plan.members for plan in plans)])
+        truth = sparse.csr_array(sparse.vstack(rows, format="csr"))[np.argsort(ids)]
+        rng = Streams(self.scenario.seed).generator("observer/bound")
+        found = detection_bound(sparse.csr_array(truth), self.group_of, Channel(ties.epsilon, ties.levels), rng)
+        return None if found is None else found.auc
 
     def _structure(self, structure: Structure) -> Row:
         u, v = self.to_stable(structure)
