@@ -78,6 +78,9 @@ accuracy_no_attack | share | test accuracy of the same defence on the same repor
 accuracy_undefended | share | attack on, suspicion and pruning off, the protocol's plain edges
 accuracy_oracle_pruned | share | test accuracy with the attackers removed by name
 accuracy_random_edges | share | test accuracy with as many uniformly random ties as were published
+accuracy_knn | share | with ties between the users of most similar public features (methods that use those)
+accuracy_public_only | share | with the tuned graph of public features and labels, no private report in it
+accuracy_fit_only | share | with private reports that enter through fitted coefficients only
 damage | share | accuracy_no_attack - accuracy_undefended
 recovered | share | test_accuracy - accuracy_undefended
 gain_retained | share | (test - no_edges) / (true_graph - no_edges); empty if the denominator is under 0.02

@@ -14,7 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from server.evidence import Evidence, Structure
-from server.refinement._pairs import random_cells, triangle_pairs
 from sim.kernel.randomness import Streams
 
 TILE = 1024
@@ -206,12 +205,3 @@ def knn_graph(view: PublicView, neighbours: int = 10) -> Structure:
     codes = np.unique(low * view.size + high)
     u, v, _ = published(view, codes // view.size, codes % view.size)
     return Structure(u, v)
-
-
-def random_graph(kept: np.ndarray, ties: int, streams: Streams) -> Structure:
-    """`ties` distinct pairs of kept users, uniformly at random (all pairs, if there are fewer)."""
-    users = np.flatnonzero(kept)
-    total = len(users) * (len(users) - 1) // 2
-    cells = random_cells(total, np.zeros(0, np.int64), min(ties, total), streams.generator("refinement/control/random"))
-    i, j = triangle_pairs(cells, len(users))
-    return Structure(users[i].astype(np.int32), users[j].astype(np.int32))

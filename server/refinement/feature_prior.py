@@ -81,8 +81,8 @@ class FeaturePrior(Refinement, kind="feature-prior"):
         self, evidence: Evidence, kept: np.ndarray, truth_size: int, streams: Streams, validate: Any = None
     ) -> dict[str, Any]:
         """Twins that decide whether private bits matter: `public_only` (no bit), `fit_only` (bits through coefficients
-        only), `knn` (10 most similar users) and `random` (`truth_size` uniform pairs)."""
-        from server.refinement._public import knn_graph, public_view, random_graph
+        only) and `knn` (the 10 most similar users). `validate` chooses the public graph, see `tuned_public_graph`."""
+        from server.refinement._public import knn_graph, public_view
         from server.refinement._public_weights import tuned_public_graph
 
         view = public_view(evidence, kept)
@@ -91,7 +91,6 @@ class FeaturePrior(Refinement, kind="feature-prior"):
             "public_only": tuned_public_graph(view, self.per_user, self.self_loop, validate),
             "fit_only": twin._publish(estimate(view, evidence, twin)),
             "knn": knn_graph(view),
-            "random": random_graph(kept, truth_size, streams),
         }
 
     def warm_up(self) -> None:

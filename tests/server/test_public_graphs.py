@@ -9,7 +9,7 @@ from peers import everyone, world
 from scipy import sparse
 
 from server.evidence import Structure
-from server.refinement._public import knn_graph, public_view, random_graph
+from server.refinement._public import knn_graph, public_view
 from server.refinement._public_weights import public_graph, scaled, tuned_public_graph, vote_accuracy
 from server.refinement.feature_prior import FeaturePrior
 from sim.kernel.randomness import Streams
@@ -35,14 +35,6 @@ def test_knn_by_brute_force(monkeypatch):
     assert needed <= found <= allowed and len(found) == len(graph.u)
     degrees = np.bincount(np.r_[graph.u, graph.v], minlength=given.n)
     assert (degrees[kept] >= 4).all() and not degrees[~kept].any()
-
-
-def test_random_graph_has_its_size_and_only_kept_users():
-    kept = np.arange(40) % 2 == 0
-    graph = random_graph(kept, 30, Streams(1))
-    assert len(set(zip(graph.u, graph.v))) == 30 and (graph.u < graph.v).all()
-    assert kept[graph.u].all() and kept[graph.v].all()
-    assert len(random_graph(kept, 10**6, Streams(1)).u) == 190
 
 
 def test_public_weights_by_hand():
@@ -82,17 +74,16 @@ def test_votes_by_hand():
 
 
 def test_controls_use_what_they_say():
-    """Other bits leave `public_only`, `knn` and `random` as they are; `fit_only` sees them through its coefficients
+    """Other bits leave `public_only` and `knn` as they are; `fit_only` sees them through its coefficients
     alone, so two pairs of equal scores rank equal whatever their bits."""
     given, _, _ = world(epsilon=3.0)
     other = replace(given, lists=world(epsilon=3.0, seed=9)[0].lists)
     refinement = FeaturePrior(per_user=5)
     first, second = (refinement.controls(x, everyone(x), 77, Streams(4)) for x in (given, other))
-    assert set(first) == {"public_only", "fit_only", "knn", "random"}
-    for name in ("public_only", "knn", "random"):
+    assert set(first) == {"public_only", "fit_only", "knn"}
+    for name in ("public_only", "knn"):
         assert (first[name].u == second[name].u).all() and (first[name].v == second[name].v).all()
     assert first["public_only"].weight == pytest.approx(second["public_only"].weight, rel=0)
-    assert len(first["random"].u) == 77
     assert not np.array_equal(first["fit_only"].weight, second["fit_only"].weight)
     assert first["fit_only"].weight == pytest.approx(first["fit_only"].probability / 0.5)
 
