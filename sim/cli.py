@@ -70,7 +70,9 @@ def run(
         loaded = load(scenario, overrides(settings, seed))  # type: ignore[arg-type]
         out = out or fresh_folder(loaded.scenario.name)
         if not quiet:
-            progress.say_notes(loaded.notes)
+            from sim.advising import warnings
+
+            progress.say_notes([*loaded.notes, *warnings(loaded.scenario)])
         with progress.rounds(loaded.scenario.rounds, quiet) as tell:
             from sim.runner import run as start
 
@@ -130,6 +132,19 @@ def audit(
         progress.say_notes(loaded.notes)
         print(found.text, end="")
     return found.exit_code
+
+
+@app.command()
+def advise(scenario: ScenarioFile, settings: Settings = [], seed: Seed = None) -> None:  # noqa: B006
+    """Say what a scenario's budget buys, before any report is collected."""
+    from sim import progress
+    from sim.advise import show
+    from sim.advising import advise_scenario
+    from sim.scenario import load
+
+    loaded = load(scenario, overrides(settings, seed))
+    progress.say_notes(loaded.notes)
+    show(advise_scenario(loaded.scenario))
 
 
 @app.command("list")
