@@ -16,6 +16,7 @@ from agents.privacy.labels import LabelMechanism, PublicLabels
 from agents.privacy.ties import TieProtocol
 from agents.privacy.ties.verification_list import VerificationList
 from agents.strategies.base import AttackerGroup
+from server.pruning.base import missing_p_values
 from server.stages import ServerSettings
 from sim import document, overrides
 from sim.kernel.component import Path, Problem, Section, add_plugin_folder, build, dump
@@ -126,6 +127,9 @@ def fit(scenario: Scenario) -> list[Problem]:
             f"{scenario.privacy.ties.kind!r} sends {form} (privacy.ties.kind: auto picks the right one)"
         )
         problems.append(Problem(("server", "refinement", "kind"), message))
+    pruning, suspicion = scenario.server.pruning, scenario.server.suspicion
+    if pruning.needs_p_values and not suspicion.has_p_values:
+        problems.append(Problem(("server", "pruning", "kind"), missing_p_values(pruning.kind, suspicion.kind)))
     return problems
 
 

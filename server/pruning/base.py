@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -52,3 +52,10 @@ class NoPruning(Pruning, kind="none"):
 
     def decide(self, suspicion: Suspicion, context: PruningContext) -> Decision:
         return Decision(np.zeros(len(suspicion.score), dtype=bool), float("nan"))
+
+
+def missing_p_values(pruning: str, suspicion: str) -> str:
+    """The message for a rule that needs p-values and a suspicion kind that gives none."""
+    kinds = cast(Iterator[type[SuspicionScore]], SuspicionScore._family.classes())
+    able = ", ".join(cls.kind for cls in kinds if cls.has_p_values)
+    return f"{pruning!r} needs p-values, which server.suspicion.kind {suspicion!r} does not give; those that do: {able}"

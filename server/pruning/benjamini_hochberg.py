@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from server.evidence import Suspicion
 from server.pruning._memory import settle
-from server.pruning.base import Decision, Pruning, PruningContext
-from server.suspicion import SuspicionScore
+from server.pruning.base import Decision, Pruning, PruningContext, missing_p_values
 from sim.kernel.errors import InputError
 
 LEAST_CLEARANCE = 0.001
@@ -48,7 +46,7 @@ class BenjaminiHochberg(Pruning, kind="benjamini-hochberg"):
         if p is None:
             if np.isnan(suspicion.score).all():  # the suspicion stage was skipped
                 return settle(nobody, float("inf"), context, self.permanent)
-            raise InputError(missing_p_values(context.scorer.kind))
+            raise InputError(missing_p_values(self.kind, context.scorer.kind))
         threshold = step_up(p[~np.isnan(p)], self.q)
         flagged = p <= threshold
         if self.exoneration and flagged.any():
@@ -65,12 +63,3 @@ class BenjaminiHochberg(Pruning, kind="benjamini-hochberg"):
             left = context.scorer.rescore(context.evidence, suspicion, int(user), confirmed)
             confirmed[user] = left <= clearance
         return confirmed
-
-
-def missing_p_values(found: str) -> str:
-    """The message for a suspicion kind without p-values."""
-    kinds = cast(Iterator[type[SuspicionScore]], SuspicionScore._family.classes())
-    able = ", ".join(cls.kind for cls in kinds if cls.has_p_values)
-    return (
-        f"pruning 'benjamini-hochberg' needs p-values, which suspicion {found!r} does not give; kinds that do: {able}"
-    )
