@@ -298,3 +298,17 @@ def test_a_plugin_that_leaks_more_than_it_says(tmp_path):
     # 5/6 against 1/6 on each of three coordinates: epsilon is 3 ln 5 = 4.8, not 1.
     rows = audit_features(cls(epsilon=1.0), 3, STREAMS, EFFORT)
     assert "epsilon" in violated(rows) and rows[1].measured > 2
+
+
+def test_the_audit_tells_ten_per_cent_from_none_nearly_always():
+    """Power of 0.99 by design: of 30 twins at 1.1 epsilon at most two may pass (by chance 3e-3); no honest one fails."""
+
+    class Louder(RandomizedResponseLabels):
+        def perturb(self, labels, senders, epochs, streams, classes):
+            honest = RandomizedResponseLabels(epsilon=1.1 * self.epsilon)
+            return honest.perturb(labels, senders, epochs, streams, classes)
+
+    caught = [bool(violated(audit_labels(Louder(epsilon=1.5), 4, Streams(seed), EFFORT)[:1])) for seed in range(30)]
+    honest = RandomizedResponseLabels(epsilon=1.5)
+    accused = [bool(violated(audit_labels(honest, 4, Streams(seed), EFFORT))) for seed in range(10)]
+    assert sum(caught) >= 28 and not any(accused)
