@@ -16,8 +16,8 @@ def warm_up() -> None:
 
     size = 6
     features = sparse.csr_array(np.eye(size, 3, dtype=np.float32) + np.eye(size, 3, k=-2, dtype=np.float32))
-    nobody, labels = np.zeros(size, dtype=bool), np.full(size, -1)
-    view = PublicView(np.arange(size), tf_idf(features), labels, nobody, nobody, labels, 2)
+    nobody, labels = np.zeros(size, dtype=bool), np.arange(size) % 2
+    view = PublicView(np.arange(size), tf_idf(features), labels, ~nobody, nobody, np.arange(size) // 3, 2)
     lists = sparse.csr_array(np.eye(size, k=1, dtype=np.int8))
     rows = np.zeros((size, words_of(size)), dtype=np.uint64)
     pack_either(lists.indptr, lists.indices, np.arange(size), rows)

@@ -85,7 +85,8 @@ class LdpGen(Refinement, kind="ldpgen"):
         return np.concatenate(lefts), np.concatenate(rights)
 
     def warm_up(self) -> None:
-        self.generate(np.full((4, 2), 2.0), np.array([0, 0, 1, 1]), np.random.Generator(np.random.Philox(0)))
+        groups = cluster(np.array([[0.0], [0.1], [5.0], [5.1]]), 2, seed=0)
+        self.generate(np.full((4, 2), 2.0), groups, np.random.Generator(np.random.Philox(0)))
 
 
 def clipped(numbers: np.ndarray) -> np.ndarray:

@@ -131,6 +131,7 @@ class PrivGraph(Refinement, kind="privgraph"):
         return distinct_pairs(np.concatenate(left), np.concatenate(right), ties.shape[0])
 
     def warm_up(self) -> None:
+        louvain(np.ones((2, 2)), self.resolution, seed=0)
         chung_lu_ties(np.ones(4), np.random.Generator(np.random.Philox(0)))
 
 
