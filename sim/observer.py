@@ -137,7 +137,7 @@ class Observer:
         self.rows.append({column.name: row.get(column.name) for column in ROUND})
         self.groups += self._group_rows(facts.round, plans, flagged, score, outcome.learned.structure, population)
         self.flagged_round[(self.flagged_round < 0) & flagged] = facts.round
-        self.notes += [note for note in outcome.notes if note not in self.notes]
+        self.notes += [note for note in (*outcome.notes, *ledger.notes()) if note not in self.notes]
         self.fates = self._fates(score, flagged, ledger, victims)
 
     # Truth ----------------------------------------------------------------------------------------------------------

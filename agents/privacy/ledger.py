@@ -137,8 +137,18 @@ class Ledger:
     def moved(self) -> bool:
         """Whether a memoized truth has changed between reports. The moment of the change is then visible, so the
         reports of several rounds together are not epsilon-LDP, however small each charge is."""
-        lists_moved = any((held.count > 1).any() for held in self._lists)
-        return bool((self._features.count > 1).any() or lists_moved or self._entries.repeats().nnz)
+        # Phase 0 asks every round the same, so a second name there is another list; later phases may ask anew.
+        names = (self._features, self._lists[0])
+        return any(bool((held.count > 1).any()) for held in names) or self._entries.repeats().nnz > 0
+
+    def notes(self) -> list[str]:
+        """What a run has to say about its budgets, besides the numbers."""
+        if not self.moved:
+            return []
+        return [
+            "a memoized truth has moved, and the moment of the change is visible: over rounds the reports are not "
+            "epsilon-LDP, whatever epsilon they are charged (privacy.across_rounds: fresh or split composes)"
+        ]
 
     # Totals ---------------------------------------------------------------------------------------------------------
 

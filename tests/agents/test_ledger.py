@@ -90,7 +90,7 @@ def test_memoized_noise_is_charged_per_distinct_value():
     book, everybody = ledger(of, memoized=True), np.arange(HONEST)
     book.charge(1, call(of, 1, True), everybody, users)
     book.charge(2, call(of, 2, True), everybody, users)
-    assert not book.moved
+    assert not book.moved and book.notes() == []
     assert book.totals().epsilon_features[:HONEST] == pytest.approx(np.full(HONEST, 0.5))
     assert book.totals().epsilon_ties[:HONEST] == pytest.approx(np.full(HONEST, 4.0))
     # User 0 moves entry 1 from 3 to 2 and back to 3 (two values), and entry 2 through 0, 1, 2 (three values).
@@ -99,7 +99,7 @@ def test_memoized_noise_is_charged_per_distinct_value():
     for round, entries in ((3, [(0, 1, 2), (0, 2, 1), (1, 0, 3)]), (4, [(0, 1, 3), (0, 2, 2), (1, 0, 3)])):
         users.lists = lists_of(*entries)
         book.charge(round, call(of, round, True), everybody, users)
-    assert book.moved
+    assert book.moved and "not epsilon-LDP" in book.notes()[0]
     assert book.totals().epsilon_features[:HONEST] == pytest.approx([0.5, 1.0, 0.5, 0.5])
     assert book.totals().epsilon_ties[:HONEST] == pytest.approx([12.0, 4.0, 8.0, 4.0])
     users.names = np.arange(HONEST, dtype=np.uint64)
@@ -181,6 +181,7 @@ def test_numbers_about_a_list_are_charged_per_list_and_question():
     assert book.totals().epsilon_ties[:HONEST] == pytest.approx(np.full(HONEST, 4.0))
     book.charge(3, call(of, 3, True, 1, groups=1 - groups), everybody, users)
     assert book.totals().epsilon_ties[:HONEST] == pytest.approx(np.full(HONEST, 6.0)), "a new question, a new answer"
+    assert not book.moved
     users.lists = lists_of((0, 1, 1), (0, 2, 1))
     book.charge(4, call(of, 4, True), everybody, users)
     assert book.totals().epsilon_ties[:HONEST] == pytest.approx([8.0, 6.0, 6.0, 6.0]) and book.moved
