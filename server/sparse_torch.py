@@ -64,12 +64,13 @@ class Inputs:
 
     def __init__(self, features: Any) -> None:
         self.is_sparse = sparse.issparse(features)
-        self.held: Any = sparse.csr_array(features, dtype=np.float32) if self.is_sparse else np.asarray(features, "f4")
-        self.width: int = self.held.shape[1]
+        held: Any = sparse.csr_array(features, dtype=np.float32) if self.is_sparse else np.asarray(features, np.float32)
+        self.held = held
+        self.width: int = held.shape[1]
         if self.is_sparse:
-            self._times: Any = Operator(self.held)
+            self._times: Any = Operator(held)
             return
-        used = np.flatnonzero(self.held.any(axis=0))
+        used = np.flatnonzero(held.any(axis=0))
         self._used = torch.from_numpy(used) if used.size < self.width else None
         self._times = torch.from_numpy(self.held[:, used]).clone(memory_format=torch.contiguous_format).matmul
 

@@ -111,7 +111,7 @@ class Boom:
 
 def test_no_file_of_a_user_runs_code(tmp_path, capsys):
     np.savez(tmp_path / "g.npz", edge_index=np.array([[Boom()], [Boom()]], dtype=object), y=LABELS)
-    (tmp_path / "g.pt").write_bytes(pickle.dumps(Boom()))
+    (tmp_path / "g.pt").write_bytes(pickle.dumps(Boom(), protocol=2))
     for name in ("g.npz", "g.pt"):
         with pytest.raises(GraphError, match="cannot read"):
             FileGraph(path=str(tmp_path / name)).load(Streams(0))
@@ -191,3 +191,16 @@ def test_paths_start_beside_the_scenario_then_in_the_working_folder(tmp_path, mo
     assert source.beside(folder).missing() is None
     rooted = source.model_copy(update={"root": "../working"})
     assert rooted.beside(folder).path == str(tmp_path / "working/edges.csv")
+
+
+def test_a_scenario_finds_the_files_beside_it_and_names_a_missing_one_with_its_line(tmp_path):
+    from sim.kernel.errors import InputError
+    from sim.scenario import load_scenario
+
+    write(tmp_path, **TABLES)
+    text = "name: mine\ngraph: {source: file, path: edges.csv, labels: labels.csv, features: features.csv}\n"
+    (tmp_path / "mine.yaml").write_text(text)
+    check(load_scenario(tmp_path / "mine.yaml").graph.load(Streams(0)))
+    (tmp_path / "labels.csv").unlink()
+    with pytest.raises(InputError, match=r"mine.yaml:2: graph\S*: labels: no such file: .*labels\.csv"):
+        load_scenario(tmp_path / "mine.yaml")
