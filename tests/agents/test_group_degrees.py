@@ -91,10 +91,12 @@ def test_audit_one_entry_costs_at_most_half_of_epsilon_a_phase(phase):
     for world, partners in enumerate([[1], [1, 2]]):
         dense = np.zeros((1, 6), np.int8)
         dense[0, partners] = 1
-        truth, numbers = sparse.csr_array(dense), np.empty((trials, 2))
-        for trial in range(trials):
-            ask = call(phase, epoch=trial, groups=groups)
-            numbers[trial] = protocol.encode(truth, np.array([0]), Streams(50 + world), ask).numbers[0]
+        truth = sparse.csr_array(sparse.vstack([sparse.csr_array(dense)] * trials))
+        epochs = np.arange(trials, dtype=np.uint64)  # row r is user 0's report in perturbation epoch r
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("agents.privacy.ties.group_degrees.row_epochs", lambda *_: epochs)
+            ask = call(phase, groups=groups)
+            numbers = protocol.encode(truth, np.zeros(trials, np.int64), Streams(50 + world), ask).numbers
         samples.append(numbers)
     differing = np.flatnonzero(np.abs(samples[0].mean(axis=0) - samples[1].mean(axis=0)) > 0.5)
     assert len(differing) == 1

@@ -142,7 +142,7 @@ def test_noise_follows_the_epoch_and_the_ties():
 
 
 def test_audit_one_tie_of_six_users():
-    """Two worlds that differ in the tie {0, 1}; 8,000 releases each (over seeds). Events: the pair is published, at
+    """Two worlds that differ in the tie {0, 1}; 4,000 releases each (over seeds). Events: the pair is published, at
     least k ties are published, both. Clopper-Pearson at 1e-5 must not contradict e^epsilon;
     96 tests."""
     base = np.zeros((6, 6), np.int8)
@@ -150,7 +150,7 @@ def test_audit_one_tie_of_six_users():
         base[u, v] = base[v, u] = 1
     tied = base.copy()
     tied[0, 1] = tied[1, 0] = 1
-    trials, epsilon, outcomes = 8_000, 1.5, []
+    trials, epsilon, outcomes = 4_000, 1.5, []
     for offset, world in enumerate([base, tied]):
         given = evidence_of(sparse.csr_array(world), TrustedCurator(epsilon=epsilon))
         rows = np.zeros((trials, 2), np.int64)
