@@ -87,12 +87,11 @@ def test_audit_one_entry_costs_at_most_half_of_epsilon_a_phase(phase):
     e^(epsilon/2)."""
     protocol, trials = GroupDegrees(epsilon=1.0), 20_000
     groups = np.array([0, 0, 1, 0, 1, 0])
-    samples = []
+    samples, epochs = [], np.arange(trials, dtype=np.uint64)  # row r is user 0's report in perturbation epoch r
     for world, partners in enumerate([[1], [1, 2]]):
         dense = np.zeros((1, 6), np.int8)
         dense[0, partners] = 1
         truth = sparse.csr_array(sparse.vstack([sparse.csr_array(dense)] * trials))
-        epochs = np.arange(trials, dtype=np.uint64)  # row r is user 0's report in perturbation epoch r
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("agents.privacy.ties.group_degrees.row_epochs", lambda *_: epochs)
             ask = call(phase, groups=groups)
