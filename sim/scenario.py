@@ -96,16 +96,22 @@ def load(source: str | FilePath | dict[str, Any], settings: dict[str, Any] | Non
         paper = document.read(source)
         add_plugin_folder(str(FilePath(source).resolve().parent))
     notes = overrides.apply(paper.data, settings or {}, Scenario)
-    problems: list[Problem] = []
-    scenario = build(Scenario, paper.data, (), problems)
-    if scenario is not None:
-        if not isinstance(source, dict):
-            graph = scenario.graph.beside(str(FilePath(source).resolve().parent))
-            scenario = scenario.model_copy(update={"graph": graph})
-        problems = fit(scenario)
-    if problems:
+    folder = None if isinstance(source, dict) else FilePath(source).resolve().parent
+    scenario, problems = resolve(paper.data, folder)
+    if problems or scenario is None:
         raise InputError(explain(paper, problems, settings or {}))
     return Loaded(scenario, notes)
+
+
+def resolve(data: dict[str, Any], folder: FilePath | None) -> tuple[Scenario | None, list[Problem]]:
+    """The scenario of plain data, files looked for in `folder`, and everything that is wrong with it."""
+    problems: list[Problem] = []
+    scenario: Scenario | None = build(Scenario, data, (), problems)
+    if scenario is None or problems:
+        return None, problems
+    if folder is not None:
+        scenario = scenario.model_copy(update={"graph": scenario.graph.beside(str(folder))})
+    return scenario, fit(scenario)
 
 
 def fit(scenario: Scenario) -> list[Problem]:

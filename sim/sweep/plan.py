@@ -12,7 +12,7 @@ from typing import Any
 from sim import document, overrides
 from sim.kernel.component import Path, Problem, build
 from sim.kernel.errors import InputError
-from sim.scenario import Scenario, load
+from sim.scenario import Scenario, load, resolve
 from sim.sweep.references import references
 from sim.sweep.schema import SweepFile, named_points, problems
 
@@ -83,7 +83,7 @@ def read_plan(path: str | FilePath) -> Plan:
         raise InputError(
             _listed(paper, [Problem(twice[0], f"two points are both called {twice[1]!r}; give the points names")])
         )
-    points, notes = _resolve(paper, document.read(source), file, combinations)
+    points, notes = _resolve(paper, source, file, combinations)
     axes = tuple(dict.fromkeys(key for _, _, settings in combinations for key in settings))
     named = [(point.name, point.settings) for point in points]
     compared, trouble = references(file.reference, named, axes)
@@ -135,8 +135,9 @@ def plain(value: Any) -> str:
 
 
 def _resolve(
-    paper: document.Document, base: document.Document, file: SweepFile, combinations: list[Combination]
+    paper: document.Document, source: FilePath, file: SweepFile, combinations: list[Combination]
 ) -> tuple[list[Point], list[str]]:
+    base, folder = document.read(source), source.resolve().parent
     points: list[Point] = []
     notes: dict[str, None] = {}
     complaints: dict[tuple[int, str], None] = {}
@@ -144,10 +145,9 @@ def _resolve(
         data = copy.deepcopy(base.data)
         sources: dict[str, Path] = {key: ("set", key) for key in file.set}
         sources |= {key: _place(file, place, key, value) for key, value in settings.items()}
-        found: list[Problem] = []
         try:
             said = overrides.apply(data, copy.deepcopy({**file.set, **settings}), Scenario)
-            scenario = build(Scenario, data, (), found)
+            scenario, found = resolve(data, folder)
         except InputError as error:
             key, _, message = str(error).removeprefix("--set ").partition(": ")
             complaints[_at(paper, sources.get(key, place), f"{key}: {message}")] = None
@@ -155,7 +155,7 @@ def _resolve(
         notes.update(dict.fromkeys(said))
         for problem in found:
             complaints[_attribute(paper, base, sources, place, name, problem)] = None
-        if not found:
+        if scenario is not None and not found:
             points.append(Point(name, settings, scenario))
     if complaints:
         raise InputError("\n".join(message for _, message in sorted(complaints)))

@@ -174,3 +174,18 @@ def test_a_missing_scenario_and_a_bad_one(tmp_path):
         plan(tmp_path, "seeds: 3\n")
     with pytest.raises(InputError, match="no such file"):
         read_plan(tmp_path / "nowhere.yaml")
+
+
+def test_graph_files_are_found_beside_the_scenario_and_missing_ones_named(tmp_path):
+    write(tmp_path / "a", SWEEP)
+    (tmp_path / "a" / "edges.csv").write_text("source,target\n0,1\n1,2\n2,0\n")
+    (tmp_path / "a" / "labels.csv").write_text("id,label\n0,x\n1,y\n2,x\n")
+    graph = "{source: file, path: edges.csv, labels: LABELS}"
+    text = f"scenario: ../a/tiny.yaml\nset: {{population.attackers: []}}\naxes:\n  graph: [{graph}]\n"
+    (tmp_path / "b").mkdir()
+    file = tmp_path / "b" / "sweep.yaml"
+    file.write_text(text.replace("LABELS", "labels.csv"))
+    assert read_plan(file).points[0].scenario.graph.path == str(tmp_path / "a" / "edges.csv")
+    file.write_text(text.replace("LABELS", "gone.csv"))
+    with pytest.raises(InputError, match=r"sweep.yaml:4: graph.source: labels: no such file"):
+        read_plan(file)
