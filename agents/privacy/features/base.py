@@ -14,8 +14,8 @@ from sim.kernel.randomness import Streams
 class FeatureMechanism(Component, family="privacy.features", home="agents.privacy.features"):
     """How a user reports its features: on m sampled coordinates, each perturbed, together epsilon-LDP.
 
-    Features are in [0, 1]. A report holds the mechanism's raw outputs on the sampled coordinates. The server *rectifies*
-    them into unbiased estimates of (feature - neutral); an absent coordinate estimates `neutral` itself.
+    Features are in [0, 1]. A report holds the mechanism's raw outputs on the sampled coordinates. The server
+    *rectifies* them into unbiased estimates of (feature - neutral); an absent coordinate estimates `neutral` itself.
     """
 
     @property
