@@ -24,9 +24,13 @@ class HonestUsers(Section):
     """How honest users rate, answer strangers, and show up."""
 
     trust: Trust = CorrelatedTrust()
+    """How users rate their real ties, and strangers that took them in."""
     vigilance: float = Field(0.9, ge=0, le=1)
+    """Probability of recognising a stranger after accepting its tie; it is then rated 1."""
     acceptance: float = Field(0.5, ge=0, le=1)
+    """Probability of accepting a tie that a stranger asks for; refused ones are rated 0."""
     availability: float = Field(1.0, ge=0, le=1)
+    """Probability of being reachable in a round."""
 
 
 @dataclass
@@ -123,6 +127,7 @@ class Population:
     def reports(self, senders: np.ndarray, call: RoundCall) -> ReportBatch:
         """The reports of `senders` (ascending ids) for one phase. Features travel in phase 0 only."""
         protocol = call.protocol
+        features: Any
         if call.phase == 0:
             features = protocol.features.perturb(
                 self.features[senders], senders, self.epochs(senders, call), self.streams

@@ -22,9 +22,16 @@ class ServerSettings(Section):
 
     memory: Literal["none", "last"] = "last"  # does a user's last report stand in when it sends nothing?
     intake: Intake = Intake()
+    """Checks on the form of a report."""
     attestation: Attestation = Attestation()
+    """How ties are attested from both ends."""
     suspicion: SuspicionScore = MeanGap()
+    """How suspicious each user is."""
     pruning: Pruning = Threshold()
+    """Which users are removed."""
     refinement: Refinement = Attested()
+    """How the published graph is made."""
     denoising: Denoising = DualDenoising()
+    """How private features are cleaned."""
     training: Training = NetworkTraining()
+    """What is trained on graph and features."""

@@ -29,18 +29,26 @@ class Privacy(Section):
     """Budgets, mechanisms, and what they mean over rounds."""
 
     unit: Literal["list-entry", "undirected-tie", "whole-list"] = "list-entry"
+    """What the tie epsilons are about: one entry of one list, a tie that sits in two lists, or a whole list."""
     features: FeatureMechanism = Piecewise(epsilon=0.1)
+    """How features are reported."""
     ties: TieProtocol = VerificationList(epsilon=5.0, levels=5)
+    """How ties are reported; `auto` takes the reports that the refinement needs."""
     labels: LabelMechanism = PublicLabels()
+    """How training and validation users report their labels."""
     across_rounds: Literal["fresh", "split", "memoized"] = "memoized"
+    """New noise each round (budgets add), the budget divided over the rounds, or noise drawn once per value."""
     lifetime_epsilon: float | None = Field(None, gt=0)
+    """The most that a user may ever spend; it then abstains, on a schedule computed from the worst case."""
 
 
 class PopulationSettings(Section):
     """Who takes part: the honest users of the graph, and groups of injected attackers."""
 
     honest: HonestUsers = HonestUsers()
+    """The users of the graph."""
     attackers: list[AttackerGroup] = Field(default_factory=list)
+    """Groups of injected users, each a coalition of its own."""
 
     @model_validator(mode="after")
     def _distinct_names(self) -> PopulationSettings:
@@ -55,15 +63,25 @@ class Scenario(Section):
     """One experiment, whole."""
 
     name: str = "unnamed"
+    """What run directories are called."""
     seed: int = Field(0, ge=0, lt=2**63)
+    """Everything random follows from it."""
     rounds: int = Field(1, ge=1, le=100_000)
+    """How many rounds to simulate."""
     graph: GraphSource
+    """Where the graph comes from."""
     privacy: Privacy = Privacy()
+    """Budgets and mechanisms."""
     population: PopulationSettings = PopulationSettings()
+    """Honest users and attackers."""
     network: Network = Network()
+    """How reports travel."""
     server: ServerSettings = ServerSettings()
+    """What the server does with the reports."""
     anchors: Literal["none", "last", "each"] = "last"
+    """In which rounds the `accuracy_*` columns are trained for comparison."""
     observer: bool = True
+    """Whether anything is measured. Off, a run makes the same decisions and records nothing."""
 
     def tie_protocol(self) -> TieProtocol:
         """The tie protocol of this run, `auto` resolved by the refinement; budgets still in the scenario's unit."""

@@ -209,7 +209,9 @@ class ClaimStrategy(Strategy, family="attack.claims", home="agents.strategies.cl
     default_kind: ClassVar[str] = "maximal"
 
     channel: Channel = "compliant"
+    """Whether claims go through the randomization, around it, or around it with made-up noise."""
     spurious: Literal["maximal", "uniform"] = "maximal"
+    """Levels of the made-up entries of `camouflage`."""
 
     @abstractmethod
     def rate(self, view: View, entries: Entries) -> Entries:
@@ -223,6 +225,7 @@ class TimingStrategy(Strategy, family="attack.timing", home="agents.strategies.t
     default_kind: ClassVar[str] = "always"
 
     idle: Literal["silent", "harmless"] = "silent"
+    """What a member does while it does not attack."""
 
     @abstractmethod
     def attacking(self, view: View) -> np.ndarray:
@@ -249,15 +252,25 @@ class AttackerGroup(Section):
     """
 
     name: str = Field("attackers", min_length=1)
+    """Names the group in `groups.csv` and `agents.parquet`."""
     share: float | None = Field(None, ge=0, le=1)
+    """Members, as a share of the number of honest users; 0.01 if `count` is not given either."""
     count: int | None = Field(None, ge=0)
+    """Members, as a number."""
     features: FeatureStrategy = Field(default_factory=_by_default("attack.features", "extreme"))
+    """What the members report as their features."""
     targets: TargetStrategy = Field(default_factory=_by_default("attack.targets", "cyclic", per_attacker=12))
+    """Whom they ask for ties."""
     ties: TieStrategy = Field(default_factory=_by_default("attack.ties", "degree-preserving"))
+    """Which members are tied to each other."""
     claims: ClaimStrategy = Field(default_factory=_by_default("attack.claims", "maximal"))
+    """Which levels they claim, and by which channel."""
     timing: TimingStrategy = Field(default_factory=_by_default("attack.timing", "always"))
+    """When they attack."""
     knowledge: list[Knowledge] = ["protocol"]
+    """What they may know beyond the public protocol."""
     labels: Literal["none", "random"] = "none"
+    """Whether the server takes them for labelled users."""
 
     @model_validator(mode="before")
     @classmethod

@@ -36,6 +36,7 @@ class PerAttacker(TargetStrategy):
     """Kinds that give each member `per_attacker` targets."""
 
     per_attacker: int = Field(12, ge=1)
+    """Victims that a member asks."""
 
 
 class Cyclic(PerAttacker, kind="cyclic"):
@@ -164,6 +165,7 @@ class TargetSet(TargetStrategy):
     """Kinds of data poisoning against LDP graph statistics: `target_share` of all outsiders are to be promoted."""
 
     target_share: float = Field(0.05, gt=0, le=1)
+    """Share of all outsiders that are to be promoted."""
 
     def victims(self, view: View) -> np.ndarray:
         """The target set, at least one user."""

@@ -33,6 +33,7 @@ class PrivateMechanism(FeatureMechanism):
     """
 
     epsilon: float = Field(gt=0)
+    """Budget of one feature report, all coordinates together."""
 
     @property
     def neutral(self) -> float:
@@ -93,6 +94,7 @@ class SampledMechanism(PrivateMechanism):
     """A mechanism whose m is a setting: given, or its own optimum."""
 
     dimensions: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    """m: how many coordinates a report holds; `auto` takes the number that suits the mechanism and epsilon."""
 
     @abstractmethod
     def _best(self, dimensions: int) -> int:

@@ -19,6 +19,7 @@ class AutoTies(TieProtocol, kind="auto"):
     """The reports that `server.refinement.kind` asks for, at this budget; resolved before a run starts."""
 
     levels: int = Field(5, ge=1, le=120)
+    """kappa: the highest trust level, where lists have levels."""
 
     def encode(self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, call: RoundCall) -> TieReports:
         raise TypeError("privacy.ties.kind 'auto' is a placeholder: ask server.refinement.tie_protocol for the real one")

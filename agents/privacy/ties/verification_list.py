@@ -29,6 +29,7 @@ class VerificationList(TieProtocol, kind="verification-list"):
     source: ClassVar[str] = "Veritas, Eq. 10-11"
 
     levels: int = Field(5, ge=1, le=120)
+    """kappa: the highest trust level."""
 
     @property
     def keep(self) -> float:
