@@ -19,6 +19,7 @@ from server.pruning.base import PruningContext
 from server.refinement.none import empty
 from server.settings import NetworkTraining
 from server.stages import ServerSettings
+from sim.kernel.errors import RunError
 from sim.kernel.randomness import Streams
 
 Progress = Callable[[str], None]
@@ -175,7 +176,7 @@ class Pipeline:
     def _finish(
         self, evidence: Evidence, structure: Structure, gone: np.ndarray, round: int, clock: Clock, notes: list[str]
     ) -> Learned:
-        from server.training import train
+        from server.training import TrainingError, train
 
         settings = self.settings
         matrix = adjacency(structure, evidence.n)
@@ -188,20 +189,23 @@ class Pipeline:
                 features = settings.denoising.denoise(features, matrix, self.bound(features))
         if not isinstance(settings.training, NetworkTraining):
             return Learned(structure, features, None)
-        with clock.stage("training"):
-            result = train(
-                settings.training,
-                features,
-                matrix,
-                evidence.labels,
-                evidence.train & ~gone,
-                evidence.validation,
-                seed=self.streams.integer("training", round),
-                classes=self.protocol.classes,
-                standardise=private,
-                transition=self.transition,
-                warm=self.warm,
-            )
+        try:
+            with clock.stage("training"):
+                result = train(
+                    settings.training,
+                    features,
+                    matrix,
+                    evidence.labels,
+                    evidence.train & ~gone,
+                    evidence.validation,
+                    seed=self.streams.integer("training", round),
+                    classes=self.protocol.classes,
+                    standardise=private,
+                    transition=self.transition,
+                    warm=self.warm,
+                )
+        except TrainingError as error:
+            raise RunError(f"round {round}, training: {error}") from error
         return Learned(structure, features, result)
 
     def bound(self, features: sparse.csr_array) -> float:

@@ -23,11 +23,12 @@ from agents.user import User
 from server.pipeline import Outcome, Pipeline, adjacency
 from server.server import ServerAgent
 from sim.directory import Directory
+from sim.facts import RoundFacts
 from sim.kernel.errors import InputError
 from sim.kernel.graphs import Graph
 from sim.kernel.network import collect
 from sim.kernel.randomness import Streams
-from sim.observer import Observer, RoundFacts
+from sim.observer import Observer
 from sim.scenario import Scenario
 
 Progress = Callable[[int, str], None]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
-from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +12,6 @@ from scipy import sparse
 from agents.coalition import Plan
 from agents.population import Population
 from agents.privacy.ledger import Ledger
-from agents.report import ReportBatch
 from server.channel import Channel
 from server.evidence import Evidence, Structure
 from server.pipeline import Outcome, Pipeline
@@ -24,48 +19,13 @@ from sim.anchors import Anchors
 from sim.bounds import detection_bound
 from sim.columns import GROUP, ROUND
 from sim.directory import Directory
+from sim.facts import RoundFacts
 from sim.kernel.graphs import Graph
 from sim.kernel.randomness import Streams
+from sim.measures import degree_distance, mean, peak_memory_mb, ranking, root_mean_square
 from sim.scenario import Scenario
 
 Row = dict[str, Any]
-
-
-@dataclass
-class RoundFacts:
-    """What the engine itself knows about a round: traffic and time."""
-
-    round: int
-    online: int = 0
-    abstained: int = 0
-    sent: int = 0
-    delivered: int = 0
-    late: int = 0
-    lost: int = 0
-    bytes: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
-    sim_seconds: float = 0.0
-    seconds: dict[str, float] = field(default_factory=dict)
-    started: float = 0.0
-
-    def clock(self, name: str, start: float) -> None:
-        """Add the time since `start` to a stage."""
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
-
-    def traffic(self, batch: ReportBatch, delivered: int, lost: int) -> None:
-        """Count one phase's reports."""
-        sent = len(batch.senders)
-        self.sent += sent
-        self.delivered += delivered
-        self.lost += lost
-        self.late += sent - delivered - lost
-        self.bytes += int(batch.sizes().sum())
-
-    def finish(self, started: float, outcome: Outcome, intake: float, rejected: Counter[str]) -> None:
-        """Take over the server's clocks."""
-        self.started, self.rejected = started, rejected
-        self.seconds["intake"] = intake
-        self.seconds.update(outcome.seconds)
 
 
 class Observer:
@@ -183,8 +143,8 @@ class Observer:
         }
         known = ~np.isnan(score)
         if known.any():
-            row["suspicion_honest_mean"] = _mean(score[known & ~attackers])
-            row["suspicion_attacker_mean"] = _mean(score[known & attackers])
+            row["suspicion_honest_mean"] = mean(score[known & ~attackers])
+            row["suspicion_attacker_mean"] = mean(score[known & attackers])
         if attackers.any():
             row["detection_recall"] = float(flagged[n:].mean())
             row["detection_precision"] = float(flagged[n:].sum() / flagged.sum()) if flagged.any() else None
@@ -313,7 +273,7 @@ class Observer:
                 "victims": int(victims.sum()),
                 "victims_reached": len(reached),
                 "victims_flagged": int(flagged[: self.honest][victims].sum()),
-                "suspicion_mean": _mean(score[members & known]),
+                "suspicion_mean": mean(score[members & known]),
                 "suspicion_auc": ranking(members[known], score[known])[0],
             }
             rows.append({column.name: row.get(column.name) for column in GROUP})
@@ -356,48 +316,3 @@ class Observer:
 
 
 _STAGES = [c.name.removeprefix("seconds_") for c in ROUND if c.name.startswith("seconds_")]
-
-
-def ranking(positive: np.ndarray, score: np.ndarray) -> tuple[float | None, float | None]:
-    """(AUC, average precision) of a score, or (None, None) when one class is missing."""
-    if positive.all() or not positive.any():
-        return None, None
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
-    return float(roc_auc_score(positive, score)), float(average_precision_score(positive, score))
-
-
-def degree_distance(published: np.ndarray, true: np.ndarray) -> float:
-    """Total variation distance between two degree distributions over the same users."""
-    size = int(max(published.max(initial=0), true.max(initial=0))) + 1
-    shares = [np.bincount(degrees, minlength=size) / len(degrees) for degrees in (published, true)]
-    return float(np.abs(shares[0] - shares[1]).sum() / 2)
-
-
-def root_mean_square(estimate: Any, truth: sparse.csr_array, neutral: float) -> float:
-    """RMS of (neutral + estimate - truth) over all entries; sparse estimates are never made dense."""
-    cells = truth.shape[0] * truth.shape[1]
-    if sparse.issparse(estimate):
-        gap = sparse_difference(estimate, truth)
-        total = (gap.data**2).sum() + 2 * neutral * gap.data.sum() + cells * neutral**2
-        return float(np.sqrt(max(total, 0.0) / cells))
-    total = 0.0
-    for start in range(0, truth.shape[0], 1024):
-        rows = slice(start, start + 1024)
-        total += float(((estimate[rows].astype(np.float64) + neutral - truth[rows].toarray()) ** 2).sum())
-    return float(np.sqrt(total / cells))
-
-
-def sparse_difference(a: Any, b: Any) -> Any:
-    """a - b in double precision, without making either dense."""
-    return a.astype(np.float64) - b.astype(np.float64)
-
-
-def peak_memory_mb() -> float:
-    """Largest resident memory of this process so far, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024.0 * 1024.0 if sys.platform == "darwin" else 1024.0)
-
-
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None

@@ -9,12 +9,14 @@ import os
 import pickle
 import platform
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from sim.columns import GROUP, ROUND
 from sim.kernel.errors import InputError
+from sim.kernel.component import Component, Section
 from sim.scenario import Scenario
 
 _PACKAGES = (
@@ -51,6 +53,7 @@ class RunDirectory:
             raise InputError(f"{path}: cannot make the output folder: {error.strerror}") from None
         made = cls(path)
         made.write("scenario.yaml", scenario.to_yaml())
+        made._keep_plugins(scenario)
         made.write("environment.json", json.dumps(environment(scenario.seed), indent=2) + "\n")
         made._start_table("rounds.csv", [c.name for c in ROUND])
         made._start_table("groups.csv", [c.name for c in GROUP])
@@ -65,6 +68,14 @@ class RunDirectory:
         if (path / "summary.json").exists():
             raise InputError(f"{path}: this run is finished; there is nothing to resume")
         return cls(path)
+
+    def _keep_plugins(self, scenario: Scenario) -> None:
+        """Copy a user's own component modules beside the resolved scenario, so that it still finds them."""
+        for component in components(scenario):
+            module = sys.modules[type(component).__module__]
+            source = Path(getattr(module, "__file__", None) or "")
+            if ":" in component.kind and "." not in module.__name__ and source.suffix == ".py":
+                self._replace(source.name, source.read_bytes())
 
     def _start_table(self, name: str, columns: list[str]) -> None:
         self.write(name, table([dict.fromkeys(columns)], columns).splitlines()[0] + "\n")
@@ -114,6 +125,18 @@ class RunDirectory:
         scratch = self.path / f".{name}.{os.getpid()}"
         scratch.write_bytes(content)
         os.replace(scratch, self.path / name)
+
+
+def components(value: Any) -> Iterator[Component]:
+    """Every component inside a section, whatever its depth."""
+    if isinstance(value, Component):
+        yield value
+    if isinstance(value, Section):
+        for name in type(value).model_fields:
+            yield from components(getattr(value, name))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from components(item)
 
 
 def table(rows: list[dict[str, Any]], columns: list[str], header: bool = True) -> str:

@@ -64,9 +64,13 @@ class Network(Section):
     as soon as everybody who was expected has reported; a lost report is never seen, a late one is dropped."""
 
     latency: Latency = LognormalLatency()
+    """Seconds between sending and arriving."""
     stragglers: Stragglers = Stragglers()
+    """Users that are always slow."""
     loss: float = Field(0.0, ge=0, le=1)
+    """Probability that a report never arrives."""
     deadline: float = Field(10.0, gt=0)
+    """Seconds after which the collection window closes; later reports are dropped."""
 
     def journeys(self, senders: np.ndarray, streams: Streams, epoch: int) -> np.ndarray:
         """Seconds until each sender's report arrives; infinite when it is lost. Keyed by user id and `epoch`."""
@@ -100,7 +104,7 @@ def collect(environment: simpy.Environment, journeys: np.ndarray, deadline: floa
 
     def arrive(event: simpy.Event) -> None:
         if math.isnan(window.closed):
-            window.arrived.append(event.value)
+            window.arrived.append(int(event.value or 0))
             if len(window.arrived) == window.expected:
                 everybody.succeed()
 

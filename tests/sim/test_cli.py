@@ -141,3 +141,27 @@ def test_a_resume_survives_a_torn_checkpoint_with_a_message(tmp_path, capsys):
     (out / "checkpoint.pickle").unlink()
     assert guarded(["run", "--resume", str(out), "--quiet"]) == 0
     assert len(pd.read_csv(out / "rounds.csv")) == 2
+
+
+def test_a_users_own_component_travels_with_the_run(tmp_path, capsys):
+    (tmp_path / "own_rule.py").write_text(
+        "import numpy as np\n"
+        "from server.pruning import Decision, Pruning\n\n"
+        "class Nobody(Pruning):\n"
+        "    '''Nobody.'''\n\n"
+        "    def decide(self, suspicion, context):\n"
+        "        return Decision(np.zeros(len(suspicion.score), dtype=bool), float('inf'))\n"
+    )
+    file = write(tmp_path)
+    file.write_text(file.read_text().replace("{kind: threshold, gamma: 0.5}", "{kind: 'own_rule:Nobody'}"))
+    assert graphwarden("run", file, "--out", tmp_path / "out", "--quiet").returncode == 0
+    (tmp_path / "own_rule.py").unlink()
+    again = graphwarden("run", tmp_path / "out" / "scenario.yaml", "--out", tmp_path / "again", "--quiet")
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_failing_run_says_where_and_exits_1(tmp_path, capsys):
+    arguments = ["--out", str(tmp_path / "out"), "--set", "server.pruning.gamma=-100"]
+    assert guarded(["run", str(write(tmp_path)), *arguments]) == 1
+    said = capsys.readouterr().err
+    assert "round 1, training: no training node" in said and "Traceback" not in said

@@ -11,7 +11,8 @@ from sim.anchors import random_structure
 from sim.columns import GROUP, ROUND
 from sim.directory import Directory
 from sim.kernel.graphs import Graph
-from sim.observer import Observer, degree_distance, ranking, root_mean_square
+from sim.measures import degree_distance, ranking, root_mean_square
+from sim.observer import Observer
 
 
 def observer(permutation=(2, 0, 4, 1, 3)):

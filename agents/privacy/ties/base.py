@@ -28,7 +28,8 @@ class TieReports:
 
 def no_lists(rows: int, columns: int) -> sparse.csr_array:
     """Empty lists, for a phase that asks for numbers only."""
-    return sparse.csr_array((rows, columns), dtype=np.int8)
+    empty: Any = sparse.csr_array((rows, columns), dtype=np.int8)
+    return empty
 
 
 def no_numbers(rows: int) -> np.ndarray:
@@ -50,6 +51,7 @@ class TieProtocol(Component, family="privacy.ties", home="agents.privacy.ties"):
     curator: ClassVar[str] = "none"  # "trusted" when raw lists leave the device
 
     epsilon: float = Field(gt=0)
+    """Budget of one report, in the scenario's `privacy.unit`."""
 
     if TYPE_CHECKING:
         levels: int = 1  # kappa: the largest level of a list entry; a field where a kind has levels, 1 elsewhere
