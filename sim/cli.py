@@ -102,6 +102,18 @@ def sweep(
 
 
 @app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="A run directory or a sweep's folder.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one of the same kind.")],
+    everything: Annotated[bool, typer.Option("--all", help="Equal values and times too.")] = False,
+) -> None:
+    """Two runs or two sweeps side by side: what differs in the scenario, and the last round's values."""
+    from sim.compare import show
+
+    show(first, second, everything)
+
+
+@app.command()
 def validate(scenario: ScenarioFile, settings: Settings = [], seed: Seed = None) -> None:  # noqa: B006
     """Check a scenario file; every problem is named with its line."""
     from sim import progress
