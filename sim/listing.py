@@ -6,8 +6,10 @@ from typing import Any
 
 from pydantic_core import PydanticUndefined
 
-from sim.kernel.component import FAMILIES, Component, Family, allowed, dump, nearest, summary_line
+from sim.kernel.component import FAMILIES, Component, Family, Section, _nested, allowed, dump, nearest, summary_line
 from sim.kernel.errors import InputError
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def load_families() -> dict[str, Family]:
@@ -76,10 +78,63 @@ def _show_graphs() -> None:
         print(f"{line.format(**row)}  {row['note']}".rstrip())
 
 
-def scenario_schema() -> dict[str, Any]:
-    """The JSON schema of a scenario file, every kind of every family included."""
+def places() -> dict[str, type[Section]]:
+    """{dotted path: section or family base} for every section of a scenario, in the order of the file."""
     from sim.scenario import Scenario
 
+    found: dict[str, type[Section]] = {}
+
+    def walk(cls: type[Section], path: str) -> None:
+        found[path] = cls
+        if issubclass(cls, Component):
+            kinds = cls._family.classes() if cls.is_family() else iter([cls])
+            fields = {name: info for kind in kinds for name, info in kind.model_fields.items()}
+        else:
+            fields = dict(cls.model_fields)
+        for name, info in fields.items():
+            inner, many = _nested(info.annotation)
+            if inner is not None:
+                walk(inner, f"{path}.{name}".lstrip(".") + (".0" if many else ""))
+
     load_families()
+    walk(Scenario, "")
+    return found
+
+
+def scenario_schema() -> dict[str, Any]:
+    """The JSON schema of a scenario file, every kind of every family included, with what each key means."""
+    from sim.scenario import Scenario
+
+    sections = {cls.__name__: cls for cls in places().values()}
     schema = Scenario.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Graphwarden scenario", **schema}
+    _explain(schema, Scenario)
+    for name, part in schema["$defs"].items():
+        cls = sections[name]
+        if issubclass(cls, Component) and cls.is_family():
+            for option, kind in zip(part["anyOf"], cls._family.classes()):
+                _explain(option, kind)
+        else:
+            _explain(part, cls)
+    return {**schema, "$schema": DIALECT, "title": "Graphwarden scenario"}
+
+
+def sweep_schema() -> dict[str, Any]:
+    """The JSON schema of a sweep file."""
+    from sim.sweep.schema import SweepFile
+
+    schema = SweepFile.model_json_schema()
+    _explain(schema, SweepFile)
+    return {**schema, "$schema": DIALECT, "title": "Graphwarden sweep"}
+
+
+def _explain(part: dict[str, Any], cls: type[Section]) -> None:
+    """Give a schema's properties their descriptions and, with the kinds of components named, their defaults."""
+    from sim.notes import field_notes
+
+    notes = field_notes(cls)
+    for name, info in cls.model_fields.items():
+        place = part["properties"][name]
+        if name in notes:
+            place["description"] = notes[name]
+        if info.default is not PydanticUndefined:
+            place["default"] = dump(info.default)
