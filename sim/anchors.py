@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from server.denoising import NoDenoising
 
+from server.denoising import NoDenoising
 from server.evidence import Evidence, Structure
 from server.pipeline import Outcome, Pipeline, restrict
 from server.pruning.base import NoPruning
@@ -125,9 +125,12 @@ class Anchors:
         return self._train(random_structure(honest, size, self.pipeline.streams.generator("anchor/random", self.round)))
 
     def _controls(self) -> dict[str, Structure]:
-        kept = ~self.outcome.decision.flagged
-        size = len(self.outcome.learned.structure.u)
-        return self.pipeline.settings.refinement.controls(self.evidence, kept, size, self.pipeline.streams)
+        """Structures of public data only, chosen by the run's own model on validation users."""
+
+        def validate(structure: Structure) -> float:
+            return float(self.pipeline.train_on(self.evidence, structure, self.round).result.validation_accuracy)
+
+        return self.pipeline.settings.refinement.controls(self.evidence, ~self.outcome.decision.flagged, validate)
 
 
 def random_structure(members: np.ndarray, size: int, generator: np.random.Generator) -> Structure:

@@ -1,4 +1,4 @@
-"""Every column of `rounds.csv` and `groups.csv`, defined once: name, unit, and what it means."""
+"""Every column of `rounds.csv`, `groups.csv` and `agents.parquet`, defined once: name, unit, and what it means."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ accuracy_no_attack | share | test accuracy of the same defence on the same repor
 accuracy_undefended | share | attack on, suspicion and pruning off, the protocol's plain edges
 accuracy_oracle_pruned | share | test accuracy with the attackers removed by name
 accuracy_random_edges | share | test accuracy with as many uniformly random ties as were published
-accuracy_knn | share | with ties between the users of most similar public features (methods that use those)
-accuracy_public_only | share | with the tuned graph of public features and labels, no private report in it
+accuracy_knn | share | test accuracy with ties between users of most similar public features (public features only)
+accuracy_public_only | share | test accuracy with the tuned graph of public features and labels, no private report in it
 accuracy_fit_only | share | with private reports that enter through fitted coefficients only
 damage | share | accuracy_no_attack - accuracy_undefended
 recovered | share | test_accuracy - accuracy_undefended
@@ -122,6 +122,20 @@ victims_reached | users | honest users with a published tie to a member
 victims_flagged | users | victims of the group that are flagged
 suspicion_mean | score | mean suspicion of the members
 suspicion_auc | share | probability that a random member scores above a random honest user
+""")
+
+AGENT = _block("""
+agent | id | stable id: honest users first, in the graph's own order, then attackers
+kind | name | honest or attacker
+group | name | attacker group; empty for honest users
+victim | yes or no | whether an honest user holds a tie with an attacker above level 0
+suspicion | score | score in the last round; empty for a user that the score knows nothing about
+flagged | yes or no | whether the user is flagged in the last round
+flagged_round | count | first round in which the user was flagged; empty if never
+epsilon | epsilon | total budget spent, in the scenario's privacy unit
+epsilon_features | epsilon | budget spent on features
+epsilon_ties | epsilon | budget spent on ties, in the scenario's privacy unit
+delta | probability | sum of deltas
 """)
 
 TIMING = frozenset(c.name for c in ROUND if c.name.startswith("seconds_")) | {"peak_memory_mb"}

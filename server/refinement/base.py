@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,6 +45,19 @@ class Refinement(Component, family="server.refinement", home="server.refinement"
     def warm_up(self) -> None:
         """Compile kernels, so that the stage's clock measures work only. Called once before the first round."""
 
-    def controls(self, evidence: Evidence, kept: np.ndarray, truth_size: int, streams: Streams) -> dict[str, Any]:
-        """Named structures to train beside the result (public-only twins and the like): {name: Structure}."""
-        return {}
+    def controls(
+        self, evidence: Evidence, kept: np.ndarray, validate: Callable[[Structure], float] | None = None
+    ) -> dict[str, Structure]:
+        """Structures to train beside the result, by name, so that what public data buys is not credited to reports.
+
+        Where features are public: `knn` (ties between the 10 most similar users) and `public_only` (the tuned graph of
+        public features and training labels; `validate` chooses its one parameter). Nothing above 20,000 users, since
+        all pairs are compared.
+        """
+        if evidence.protocol.features.kind != "none" or not evidence.features.shape[1] > 1 or evidence.n > 20_000:
+            return {}
+        from server.refinement._public import knn_graph, public_view
+        from server.refinement._public_weights import tuned_public_graph
+
+        view = public_view(evidence, kept)
+        return {"knn": knn_graph(view), "public_only": tuned_public_graph(view, validate=validate)}

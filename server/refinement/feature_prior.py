@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -78,8 +79,8 @@ class FeaturePrior(Refinement, kind="feature-prior"):
         return Structure(u, v, columns["weight"], hard, columns["probability"], summary, found.notes)
 
     def controls(
-        self, evidence: Evidence, kept: np.ndarray, truth_size: int, streams: Streams, validate: Any = None
-    ) -> dict[str, Any]:
+        self, evidence: Evidence, kept: np.ndarray, validate: Callable[[Structure], float] | None = None
+    ) -> dict[str, Structure]:
         """Twins that decide whether private bits matter: `public_only` (no bit), `fit_only` (bits through coefficients
         only) and `knn` (the 10 most similar users). `validate` chooses the public graph, see `tuned_public_graph`."""
         from server.refinement._public import knn_graph, public_view

@@ -79,7 +79,7 @@ def test_controls_use_what_they_say():
     given, _, _ = world(epsilon=3.0)
     other = replace(given, lists=world(epsilon=3.0, seed=9)[0].lists)
     refinement = FeaturePrior(per_user=5)
-    first, second = (refinement.controls(x, everyone(x), 77, Streams(4)) for x in (given, other))
+    first, second = (refinement.controls(x, everyone(x)) for x in (given, other))
     assert set(first) == {"public_only", "fit_only", "knn"}
     for name in ("public_only", "knn"):
         assert (first[name].u == second[name].u).all() and (first[name].v == second[name].v).all()
