@@ -58,9 +58,9 @@ def _short(value: Any) -> str:
 
 
 def _show_columns() -> None:
-    from sim.columns import GROUP, ROUND
+    from sim.columns import AGENT, GROUP, ROUND
 
-    for title, columns in (("rounds.csv", ROUND), ("groups.csv", GROUP)):
+    for title, columns in (("rounds.csv", ROUND), ("groups.csv", GROUP), ("agents.parquet", AGENT)):
         print(f"\n{title}")
         for column in columns:
             print(f"  {column.name:<26} [{column.unit}] {column.meaning}")
