@@ -29,7 +29,7 @@ def upper_tails(counts, sums):
         if terms == 0:
             continue
         if terms > EXACT_UP_TO:
-            out[v] = 0.5 * math.erfc((sums[v] - 0.5) / math.sqrt(2.0 * spread))
+            out[v] = 0.5 * math.erfc((sums[v] - 1.0) / math.sqrt(2.0 * spread))  # such sums lie 2 apart
             continue
         law, used = np.zeros(2 * reach + 1), 0
         law[reach] = 1.0

@@ -7,7 +7,7 @@ randomised response over every entry; bypassing users send their lists as they a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -28,7 +28,7 @@ class World:
     levels: int
     truth: sparse.csr_array  # (n, n) true levels, attackers last
     verbatim: np.ndarray  # (n,) bool
-    victims: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    victims: np.ndarray  # honest ids that an attacker aimed at
 
     @property
     def n(self) -> int:
@@ -55,12 +55,17 @@ def block_graph(n: int, degree: float, rng: np.random.Generator, classes: int = 
     """(ties, labels) of a block model with heavy-tailed degrees."""
     labels = rng.integers(0, classes, n)
     weight = rng.pareto(2.5, n) + 1
-    wanted, ties = int(n * degree / 2), set()
+    wanted = int(n * degree / 2)
+    ties: set[tuple[int, int]] = set()
     while len(ties) < wanted:
         u, v = rng.choice(n, 2, p=weight / weight.sum())
         if u != v and (labels[u] == labels[v]) == (rng.random() < homophily):
             ties.add((min(u, v), max(u, v)))
     return np.array(sorted(ties)), labels
+
+
+BYPASSING = ("2", "3", "5", "6b", "8", "8u")
+MIXED = ("1", "2", "3", "4", "5", "6", "6b", "7", "8", "8u")
 
 
 def make_world(
@@ -74,42 +79,35 @@ def make_world(
     targets: int = 12,
     answer: str = "1",
 ) -> World:
-    """Attack codes as in the protocol notes: 1 maximal, 2 maximal bypassing, 3 one entry bypassing, 4 level-matching, 5 the
-    same bypassing, 6 clique, 6b clique bypassing, 7 framing, 8 camouflage at maximal level, 8u at uniform levels."""
+    """Honest users, then injected ones of one attack: 1 maximal, 2 the same bypassing, 3 one entry bypassing, 4 level-
+    matching, 5 the same bypassing, 6 clique, 6b the same bypassing, 7 framing, 8 camouflage at the top level, 8u at
+    even levels, 9 all of these in turn. Victims answer with level 1, or (`answer` mix) with 0 or 1 at random.
+    """
     honest = len(labels)
     n = honest + attackers
     a, b = pair_levels(len(ties), levels, trust, rng)
-    giver, receiver = [*ties[:, 0], *ties[:, 1]], [*ties[:, 1], *ties[:, 0]]
-    level = [*a, *b]
-    verbatim = np.zeros(n, bool)
-    victims = [rng.choice(honest, targets, replace=False) for _ in range(attackers)]
-    epsilon_free: dict[tuple[int, int], int] = {}
-    for i, mine in enumerate(victims):
-        fake = honest + i
-        kind = attack if attack != "9" else ("1", "2", "3", "4", "5", "6", "6b", "7", "8", "8u")[i % 10]
-        verbatim[fake] = kind in ("2", "3", "5", "6b", "8")
-        claim = {"3": 1, "4": 1, "5": 1}.get(kind, levels)
-        for position, victim in enumerate(mine):
+    entries = {(u, v): level for (u, v), level in zip(ties.tolist(), a.tolist())}
+    entries.update({(v, u): level for (u, v), level in zip(ties.tolist(), b.tolist())})
+    verbatim, victims = np.zeros(n, bool), np.zeros(0, int)
+    for i in range(attackers):
+        fake, kind = honest + i, MIXED[i % len(MIXED)] if attack == "9" else attack
+        mine = rng.choice(honest, targets, replace=False)
+        victims = np.union1d(victims, mine)
+        verbatim[fake] = kind in BYPASSING
+        for place, victim in enumerate(mine.tolist()):
             told = 1 if answer == "1" else int(rng.integers(0, 2))
-            if kind == "7":
-                given, told = told, int(rng.integers(min(3, levels), levels + 1))
-            else:
-                given = claim if kind != "3" or position == 0 else 0
-            for g, r, value in ((fake, victim, given), (victim, fake, told)):
-                if value:
-                    epsilon_free[g, r] = value
+            claim = 1 if kind in ("3", "4", "5") else levels
+            if kind == "7":  # the victim's trust was won, the fake answers low
+                claim, told = told, int(rng.integers(min(3, levels), levels + 1))
+            entries[fake, victim] = 0 if kind == "3" and place else claim
+            entries[victim, fake] = told
         if kind in ("6", "6b"):
-            for other in range(honest, n):
-                if other != fake:
-                    epsilon_free[fake, other] = levels
-    for (g, r), value in epsilon_free.items():
-        giver.append(g)
-        receiver.append(r)
-        level.append(value)
-    truth = sparse.csr_array((np.array(level, np.int8), (giver, receiver)), shape=(n, n))
+            entries.update({(fake, other): levels for other in range(honest, n) if other != fake})
+    held = {pair: level for pair, level in entries.items() if level}
+    places = np.array(list(held)).T
+    truth = sparse.csr_array((np.array(list(held.values()), np.int8), (places[0], places[1])), shape=(n, n))
     truth.sort_indices()
-    hit = np.unique(np.concatenate(victims)) if attackers else np.zeros(0, int)
-    return World(honest, ties, labels, levels, truth, verbatim, hit)
+    return World(honest, ties, labels, levels, truth, verbatim, victims)
 
 
 def noisy_lists(world: World, epsilon: float, rng: np.random.Generator) -> sparse.csr_array:
@@ -132,18 +130,30 @@ def noisy_lists(world: World, epsilon: float, rng: np.random.Generator) -> spars
     return sparse.csr_array((np.concatenate(data), np.concatenate(indices).astype(np.int32), indptr), shape=(n, n))
 
 
-def camouflage(world: World, lists: sparse.csr_array, epsilon: float, rng: np.random.Generator) -> sparse.csr_array:
-    """Attack 8: the right number of spurious entries in each verbatim row, all at the top level, at other fakes' victims."""
-    rows = lists.tolil()
+def camouflage(
+    world: World, lists: sparse.csr_array, epsilon: float, rng: np.random.Generator, level: int = 0
+) -> sparse.csr_array:
+    """Attack 8: the right number of spurious entries in each verbatim row, aimed at other fakes' victims; all at the
+    top level, or at `level` 1 evenly over 1..levels."""
     rate = world.levels / (math.exp(epsilon) + world.levels)
+    rows, columns, values = [], [], []
     for fake in np.flatnonzero(world.attackers & world.verbatim):
-        aim = rng.permutation(world.victims)[: rng.binomial(world.n, rate)]
-        for victim in aim:
-            if not rows[fake, victim]:
-                rows[fake, victim] = world.levels
-    out = sparse.csr_array(rows.tocsr())
+        free = np.setdiff1d(world.victims, lists.indices[lists.indptr[fake] : lists.indptr[fake + 1]])
+        aim = rng.permutation(free)[: rng.binomial(world.n, rate)]
+        rows += [fake] * len(aim)
+        columns += aim.tolist()
+        values += (rng.integers(1, world.levels + 1, len(aim)) if level else np.full(len(aim), world.levels)).tolist()
+    out = sparse.csr_array(lists + sparse.csr_array((np.array(values, np.int8), (rows, columns)), shape=lists.shape))
     out.sort_indices()
     return out
+
+
+def attacked_lists(world: World, attack: str, epsilon: float, rng: np.random.Generator) -> sparse.csr_array:
+    """The noisy lists of a world, camouflage included where the attack has it."""
+    lists = noisy_lists(world, epsilon, rng)
+    if attack in ("8", "8u"):
+        lists = camouflage(world, lists, epsilon, rng, level=int(attack == "8u"))
+    return lists
 
 
 def evidence(
@@ -207,3 +217,25 @@ def auc(score: np.ndarray, positive: np.ndarray) -> float:
     middle = np.cumsum(counts) - (counts - 1) / 2
     hit = middle[ranks][positive].sum() - positive.sum() * (positive.sum() + 1) / 2
     return float(hit / (positive.sum() * (~positive).sum()))
+
+
+def as_lists(rows: list[list[int]]) -> sparse.csr_array:
+    """Lists from a small dense matrix."""
+    return sparse.csr_array(np.array(rows, dtype=np.int8))
+
+
+def published(structure: object) -> set[tuple[int, int]]:
+    """The hard edge set of a structure."""
+    u, v, hard = structure.u, structure.v, structure.hard  # type: ignore[attr-defined]
+    keep = np.ones(len(u), bool) if hard is None else hard
+    return set(zip(u[keep].tolist(), v[keep].tolist()))
+
+
+def f1(structure: object, ties: np.ndarray) -> float:
+    """F1 of the hard edge set against the true ties (m, 2)."""
+    found, true = published(structure), set(map(tuple, ties.tolist()))
+    return 2 * len(found & true) / (len(found) + len(true))
+
+
+FOUR = as_lists([[0, 3, 1, 0], [2, 0, 0, 1], [1, 0, 0, 2], [0, 3, 0, 0]])
+"""Mutual: {0,1} at 3/2, {0,2} at 1/1, {1,3} at 1/3. One-sided: 2 about 3."""
