@@ -2,9 +2,9 @@
 products on DBLP (4,057 users).
 
 Prints seconds, memory growth and ratios, and how many pairs all ways agree on. Kernels are compiled before a clock
-starts; on a busy machine the processor time is the fairer number. Targets on one core: DBLP at epsilon 1 under 0.3 s and
-60 MB of growth, Amazon Photo under 1.5 s. Graphs come from GRAPHWARDEN_DATA; without it, random ones of the same size
-stand in.
+starts; on a busy machine the processor time is the fairer number. Targets on one core: DBLP at epsilon 1 under 0.3 s
+and 60 MB of growth, Amazon Photo under 1.5 s. Graphs come from GRAPHWARDEN_DATA; without it, random ones of the same
+size stand in.
 """
 
 from __future__ import annotations
