@@ -46,7 +46,7 @@ class Threshold(Pruning, kind="threshold"):
 
     def _choose(self, suspicion: Suspicion, context: PruningContext) -> float:
         known = suspicion.score[np.isfinite(suspicion.score)]
-        quantiles = np.quantile(known, QUANTILES, method="higher").tolist() if len(known) else []
+        quantiles = np.quantile(known, QUANTILES, method="lower").tolist() if len(known) else []
         best, best_accuracy = np.inf, -np.inf
         for gamma in [np.inf, *sorted(set(quantiles), reverse=True)]:
             accuracy = context.validation_accuracy(suspicion.score > gamma)
