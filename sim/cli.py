@@ -102,6 +102,14 @@ def sweep(
 
 
 @app.command()
+def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory or a sweep's folder.")]) -> None:
+    """Draw figures and write one self-contained HTML page beside them (extra [report])."""
+    from sim.report import write_report
+
+    print(f"written to {write_report(folder)}")
+
+
+@app.command()
 def compare(
     first: Annotated[Path, typer.Argument(metavar="A", help="A run directory or a sweep's folder.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one of the same kind.")],
