@@ -32,6 +32,10 @@ class BitChannel:
         """The conjunction of two independent bits about one tie."""
         return BitChannel(self.hit**2, self.false_alarm**2)
 
+    def either(self) -> BitChannel:
+        """The disjunction of two independent bits about one tie."""
+        return BitChannel(1 - (1 - self.hit) ** 2, 1 - (1 - self.false_alarm) ** 2)
+
 
 def entry_channel(ties: TieProtocol) -> BitChannel:
     """The channel of one list entry, read as 1 wherever its level is above 0.

@@ -40,11 +40,14 @@ def expected_density(channel: BitChannel, n: int, mean_degree: float) -> Expecte
     return ExpectedDensity(ties / pairs if pairs else 0.0, ties, true * channel.hit)
 
 
-def size_warning(protocol: Protocol, n: int) -> str | None:
-    """A sentence for the user when publishing every reported tie of n users would give a dense graph, else None."""
+def size_warning(protocol: Protocol, n: int, channel: BitChannel | None = None) -> str | None:
+    """A sentence for the user when publishing every reported tie of n users would give a dense graph, else None.
+
+    `channel` is that of a pair's bit (default: of the bit that the server forms from one end or both).
+    """
     if protocol.ties.form not in BIT_FORMS:
         return None
-    size = expected_density(pair_channel(protocol.ties), n, protocol.mean_degree)
+    size = expected_density(channel or pair_channel(protocol.ties), n, protocol.mean_degree)
     if size.density < DENSE:
         return None
     return (

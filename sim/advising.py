@@ -6,7 +6,9 @@ from typing import Literal, cast, get_args
 
 from agents.privacy.ties import TieProtocol
 from server.channel import Trust
+from server.refinement import Refinement
 from sim.advise import Advice, advise, warning
+from sim.engine import public_protocol
 from sim.kernel.errors import InputError
 from sim.kernel.randomness import Streams
 from sim.scenario import Scenario
@@ -55,9 +57,16 @@ def advise_scenario(scenario: Scenario) -> Advice:
 
 
 def warnings(scenario: Scenario) -> list[str]:
-    """What a run should say before it starts: a sentence when nothing can work at its budget."""
-    if scenario.tie_protocol().form not in FORMS:
-        return []
-    ties = local_ties(scenario, scenario.graph.size_hint() or 2)
-    said = warning(ties.epsilon, ties.levels)
-    return [] if said is None else [f"{said}; `graphwarden advise` shows what the budget buys"]
+    """What a run should say before it starts: that nothing can work at its budget, or what its refinement warns of."""
+    sentences = []
+    if scenario.tie_protocol().form in FORMS:
+        ties = local_ties(scenario, scenario.graph.size_hint() or 2)
+        if (said := warning(ties.epsilon, ties.levels)) is not None:
+            sentences.append(f"{said}; `graphwarden advise` shows what the budget buys")
+    refinement = scenario.server.refinement
+    if type(refinement).warning is not Refinement.warning:  # else the graph need not be loaded for it
+        graph = scenario.graph.load(Streams(scenario.seed))
+        participants = graph.nodes + sum(group.size(graph.nodes) for group in scenario.population.attackers)
+        if (said := refinement.warning(public_protocol(scenario, graph, participants))) is not None:
+            sentences.append(said)
+    return sentences

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from agents.privacy.ties import TieProtocol
+from agents.protocol import Protocol
 from server.estimates import PairEstimate
 from server.evidence import Evidence, Structure
 from sim.kernel.component import Component
@@ -28,6 +29,10 @@ class Refinement(Component, family="server.refinement", home="server.refinement"
         from agents.privacy.ties.verification_list import VerificationList
 
         return VerificationList(epsilon=epsilon, levels=levels)
+
+    def warning(self, protocol: Protocol) -> str | None:
+        """What a run should say before it starts, from public facts: that the published graph will be dense, say."""
+        return None
 
     def broadcast(self, phase: int, evidence: Evidence, streams: Streams) -> dict[str, np.ndarray]:
         """For protocols of several phases: what the server publishes after `phase` (server ids), from what it has."""

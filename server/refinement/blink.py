@@ -11,6 +11,7 @@ from scipy import sparse
 
 from agents.privacy.ties import TieProtocol
 from agents.privacy.ties.blink_reports import BitEvidence, BlinkReports
+from agents.protocol import Protocol
 from server.bits import entry_channel
 from server.density import dense_note
 from server.estimates import PairEstimate
@@ -44,6 +45,12 @@ class Blink(Refinement, kind="blink"):
 
     def tie_protocol(self, epsilon: float, levels: int) -> TieProtocol:
         return BlinkReports(epsilon=epsilon, delta=self.delta, evidence=self.evidence)
+
+    def warning(self, protocol: Protocol) -> str | None:
+        if self.variant != "soft":
+            return None
+        pairs = protocol.participants * (protocol.participants - 1) / 2
+        return "; ".join(dense_note("blink soft", protocol.participants, pairs)) or None
 
     def refine(self, evidence: Evidence, kept: np.ndarray, streams: Streams) -> Structure:
         posterior = Posterior.of(evidence, kept)

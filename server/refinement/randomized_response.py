@@ -7,8 +7,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from agents.privacy.ties import TieProtocol
+from agents.protocol import Protocol
 from server.bits import BIT_FORMS, BitChannel, entry_channel, estimated_ties, observed_pairs
-from server.density import dense_note
+from server.density import dense_note, size_warning
 from server.estimates import PairEstimate
 from server.evidence import Evidence, Structure
 from server.refinement._pairs import among, reported_pairs, triangle_cells
@@ -37,6 +38,11 @@ class RandomizedResponse(Refinement, kind="randomized-response"):
 
         return PairBits(epsilon=epsilon)
 
+    def warning(self, protocol: Protocol) -> str | None:
+        if protocol.ties.form not in BIT_FORMS:
+            return None
+        return size_warning(protocol, protocol.participants, self._channel(protocol.ties))
+
     def refine(self, evidence: Evidence, kept: np.ndarray, streams: Streams) -> Structure:
         u, v = self._reported(evidence, kept)
         tie_if_reported, _ = self._posterior(evidence, kept, len(u))
@@ -58,12 +64,16 @@ class RandomizedResponse(Refinement, kind="randomized-response"):
         both = evidence.protocol.ties.two_ended and self.ends == "both"
         return among(kept, *reported_pairs(evidence.lists, ends=2 if both else 1))
 
+    def _channel(self, ties: TieProtocol) -> BitChannel:
+        """The channel of a published pair."""
+        channel = entry_channel(ties)
+        if not ties.two_ended:
+            return channel
+        return channel.twice() if self.ends == "both" else channel.either()
+
     def _posterior(self, evidence: Evidence, kept: np.ndarray, ones: int) -> tuple[float, float]:
         """(P(tie | reported), P(tie | not reported)) for exchangeable pairs."""
-        channel = entry_channel(evidence.protocol.ties)
-        if evidence.protocol.ties.two_ended:
-            twice, either = channel.twice(), BitChannel(1 - (1 - channel.hit) ** 2, 1 - (1 - channel.false_alarm) ** 2)
-            channel = twice if self.ends == "both" else either
+        channel = self._channel(evidence.protocol.ties)
         pairs = max(observed_pairs(evidence, kept), 1.0)
         density = min(max(estimated_ties(ones, pairs, channel), 0.5) / pairs, 1.0)
         seen = density * channel.hit + (1 - density) * channel.false_alarm

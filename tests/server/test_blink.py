@@ -200,6 +200,12 @@ def test_tiny_worlds(n, variant):
     assert len(made.u) == len(made.v) == len(made.probability)
 
 
+def test_a_soft_graph_is_announced_with_its_size():
+    protocol = evidence(*world(), 2.5, True).protocol
+    assert "3,160 ties, 100.0% of all pairs" in Blink(variant="soft").warning(protocol)
+    assert Blink().warning(protocol) is None
+
+
 def test_blink_asks_for_its_own_reports():
     asked = Blink(evidence="single-bit", delta=0.3).tie_protocol(2.0, 5)
     assert asked == BlinkReports(epsilon=2.0, delta=0.3, evidence="single-bit")
