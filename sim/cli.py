@@ -102,6 +102,18 @@ def sweep(
 
 
 @app.command()
+def tune(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A tune YAML file: a scenario and what is searched.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Output folder (default: runs/tune-NAME).")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Search settings for the best validation accuracy (extra [tune])."""
+    from sim.tune import command
+
+    command(file, out, quiet)
+
+
+@app.command()
 def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory or a sweep's folder.")]) -> None:
     """Draw figures and write one self-contained HTML page beside them (extra [report])."""
     from sim.report import write_report
