@@ -255,6 +255,16 @@ def test_edge_counts_come_from_where_they_should():
     assert not EdgeRefine(edge_count="noisy").needs_true_edge_count
 
 
+def test_the_exact_count_tells_neighbouring_worlds_apart_and_the_estimate_does_not():
+    """Same bits, one true tie more: at rate 1 the authors' quota grows by one pair, whatever the noise was."""
+    ties = noisy(40, 0.3, 12)
+    for count, pairs in (("exact", [30, 31]), ("estimated", None)):
+        method = EdgeRefine(rate=1.0, edge_count=count)
+        worlds = [bits_evidence(ties, extra={"true_edge_count": np.array(edges)}) for edges in (30, 31)]
+        made = [len(method.refine(world, everyone(ties), Streams(0)).u) for world in worlds]
+        assert made == pairs if pairs else made[0] == made[1]
+
+
 def test_attested_lists_are_read_as_the_conjunction_of_two_bits():
     """A verification list is a binary list with P(1|tie) = 1 - q, P(1|no tie) = kappa q; the server ands both ends."""
     protocol = VerificationList(epsilon=4.0, levels=5)
