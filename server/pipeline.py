@@ -176,8 +176,6 @@ class Pipeline:
     def _finish(
         self, evidence: Evidence, structure: Structure, gone: np.ndarray, round: int, clock: Clock, notes: list[str]
     ) -> Learned:
-        from server.training import TrainingError, train
-
         settings = self.settings
         matrix = adjacency(structure, evidence.n)
         features: Any = evidence.features
@@ -189,6 +187,8 @@ class Pipeline:
                 features = settings.denoising.denoise(features, matrix, self.bound(features))
         if not isinstance(settings.training, NetworkTraining):
             return Learned(structure, features, None)
+        from server.training import TrainingError, train
+
         try:
             with clock.stage("training"):
                 result = train(
