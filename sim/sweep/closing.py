@@ -28,7 +28,8 @@ def closing(result: SweepResult) -> None:
     plan = result.plan
     cells = {(row["point"], row["metric"]): row for row in result.summary.to_dict("records")}
     shown = [(name, title) for name, title in HEADLINES if (result.summary["metric"] == name).any()]
-    grid = Table(title=f"{plan.name}: mean over seeds, 95 % interval", title_justify="left", box=None, pad_edge=False)
+    over = "mean over seeds, 95 % interval" if len(plan.seeds) > 1 else "one seed"
+    grid = Table(title=f"{plan.name}: {over}", title_justify="left", box=None, pad_edge=False)
     grid.add_column("point")
     grid.add_column("runs", justify="right")
     for _, title in shown:

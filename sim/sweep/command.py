@@ -68,6 +68,8 @@ def parse_shard(text: str | None) -> tuple[int, int] | None:
 
 def preview(plan: Plan, workers: int | None) -> None:
     """Print the points, the number of runs, and an estimate from the plan's first run, done here and now in memory."""
+    import server.training  # noqa: F401 (what every worker imports once is not part of a run)
+    import sim.engine  # noqa: F401
     from sim.runner import run
 
     runs = plan.runs()
