@@ -20,8 +20,8 @@ class Threshold(Pruning, kind="threshold"):
     `gamma: auto` trains once for each of at most five candidates (infinity, and the scores' quantiles .995, .99, .98
     and .95, so that at most a twentieth of the users can fall) and keeps the one with the best validation accuracy,
     the larger where two agree; once per perturbation epoch. `gamma: midpoint` is (2p - 1)(kappa - 1)/2 as printed:
-    far above what noise over all entries leaves of the score, and negative where e^epsilon < kappa, which flags half
-    of everybody. `permanent` keeps flags of earlier rounds; otherwise they are decided anew each round.
+    far above what noise over all entries leaves of the score, and far below it where e^epsilon < kappa, which flags
+    everybody. `permanent` keeps flags of earlier rounds; otherwise they are decided anew each round.
     """
 
     source: ClassVar[str] = "Veritas, Eq. 16; midpoint from its Proposition 2"
