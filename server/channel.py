@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
+from agents.privacy.ties.base import power
 from server.evidence import Evidence, MutualPairs
 
 Trust = Literal["maximal", "correlated", "independent"]
@@ -24,7 +24,7 @@ class Channel:
     @property
     def flip(self) -> float:
         """q: probability of each particular wrong symbol."""
-        return 1.0 / (math.exp(self.epsilon) + self.levels)
+        return 1.0 / (power(self.epsilon) + self.levels)
 
     @property
     def keep(self) -> float:

@@ -61,8 +61,8 @@ def flip_bits(indptr, indices, senders, columns, owned_only, flip, key, held_key
                 else:
                     word = words[3]
                 draw += 1
-                skip = math.floor(math.log(1.0 - unit(word)) / log_keep)
-                column += 1 + int(min(skip, float(_BLOCK)))
+                skip = math.log(1.0 - unit(word)) / log_keep
+                column += 1 + int(min(skip, float(_BLOCK)))  # cut as a float: at a large epsilon no integer holds it
                 limit = min(column, end)
                 while held < last and indices[held] < limit:
                     other = indices[held]

@@ -45,10 +45,8 @@ def randomise(indptr, indices, levels, senders, columns, symbols, replaced, key,
                 else:
                     skip_word, symbol_word = words[2], words[3]
                 draw += 1
-                skip = math.floor(math.log(1.0 - unit(skip_word)) / log_keep)
-                if skip > _BLOCK:
-                    skip = _BLOCK
-                column += 1 + int(skip)
+                skip = math.log(1.0 - unit(skip_word)) / log_keep
+                column += 1 + int(min(skip, float(_BLOCK)))  # cut as a float: at a large epsilon no integer holds it
                 limit = min(column, end)
                 while held < last and indices[held] < limit:
                     level = int(levels[held])

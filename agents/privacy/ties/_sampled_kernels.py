@@ -20,11 +20,11 @@ _BLOCK = BLOCK
 
 
 @njit(cache=True, nogil=True)
-def sample_rows(indptr, indices, senders, epochs, keeps, columns, truthful, key, held_key):
+def sample_rows(indptr, indices, senders, epochs, keeps, columns, flip, key, held_key):
     """Reported ones of some senders as (indptr, indices).
 
     `epochs` (k,) uint64 names each row's perturbation, `keeps` (k,) is the probability that a noisy one of the row
-    stays, and `truthful` the probability p that randomised response leaves a bit as it is.
+    stays, and `flip` the probability q = 1 - p that randomised response inverts a bit.
     """
     out_indptr = np.zeros(len(senders) + 1, np.int64)
     out = np.empty(2 * len(indices) + 64, np.int32)
@@ -33,7 +33,7 @@ def sample_rows(indptr, indices, senders, epochs, keeps, columns, truthful, key,
         sender, epoch, keep = senders[row], epochs[row], keeps[row]
         held, last = indptr[row], indptr[row + 1]
         if keep > 0.0:
-            keep_held, log_drop = truthful * keep, math.log1p(-(1.0 - truthful) * keep)
+            keep_held, log_drop = (1.0 - flip) * keep, math.log1p(-flip * keep)
             for block in range((columns + _BLOCK - 1) // _BLOCK):
                 end = min(columns, (block + 1) * _BLOCK)
                 column = block * _BLOCK - 1

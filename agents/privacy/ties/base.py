@@ -26,6 +26,11 @@ class TieReports:
     numbers: np.ndarray
 
 
+def power(epsilon: float) -> float:
+    """e^epsilon, held below the overflow of floats: from 700 on there is a little more noise than epsilon asks for."""
+    return math.exp(min(epsilon, 700.0))
+
+
 def no_lists(rows: int, columns: int) -> sparse.csr_array:
     """Empty lists, for a phase that asks for numbers only."""
     empty: Any = sparse.csr_array((rows, columns), dtype=np.int8)
@@ -86,7 +91,7 @@ class TieProtocol(Component, family="privacy.ties", home="agents.privacy.ties"):
     @property
     def false_positive(self) -> float:
         """q0: probability that a zero entry is reported above zero, for (kappa+1)-ary randomized response."""
-        return self.levels / (math.exp(self.epsilon) + self.levels)
+        return self.levels / (power(self.epsilon) + self.levels)
 
     def speaks_for(self, senders: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Elementwise: does this sender report the entry about this other user?"""

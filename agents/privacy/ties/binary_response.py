@@ -7,12 +7,13 @@ import math
 import numpy as np
 from scipy import sparse
 
+from agents.privacy.ties.base import power
 from sim.kernel.randomness import Streams
 
 
 def flip_probability(epsilon: float) -> float:
     """q = 1 / (1 + e^epsilon): probability that a bit is reported inverted (Warner's randomised response)."""
-    return 1.0 / (1.0 + math.exp(epsilon))
+    return 1.0 / (1.0 + power(epsilon))
 
 
 def noisy_bits(

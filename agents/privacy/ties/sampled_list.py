@@ -10,6 +10,7 @@ from scipy import sparse
 
 from agents.privacy.noise import DegreeNoise
 from agents.privacy.ties.base import TieProtocol, TieReports, no_numbers
+from agents.privacy.ties.binary_response import flip_probability
 from agents.privacy.ties.memo import row_epochs
 from sim.kernel.randomness import Streams
 
@@ -45,7 +46,11 @@ class SampledList(TieProtocol, kind="sampled-list"):
 
     def truthful(self, participants: int) -> float:
         """p: probability that randomised response leaves a bit as it is, e^epsilon_2 / (1 + e^epsilon_2)."""
-        return 1.0 / (1.0 + math.exp(-self.shares(participants)[1]))
+        return 1.0 - self.flip(participants)
+
+    def flip(self, participants: int) -> float:
+        """q = 1 - p, kept apart because 1 - q has no digits left for it at a large epsilon."""
+        return flip_probability(self.shares(participants)[1])
 
     def keep(self, noisy_degrees: np.ndarray, participants: int) -> np.ndarray:
         """Probability that a noisy one of a row stays, elementwise, so that about `noisy_degrees` ones are reported.
@@ -53,8 +58,8 @@ class SampledList(TieProtocol, kind="sampled-list"):
         min(1, d* / (d* (2p - 1) + (n - 1)(1 - p))); 0 for d* <= 0. From d* = (n - 1)/2 on it is 1, and the reported
         list falls short of d*.
         """
-        p, degree = self.truthful(participants), np.maximum(noisy_degrees, 0.0)
-        return np.minimum(1.0, degree / (degree * (2 * p - 1) + (participants - 1) * (1 - p)))
+        q, degree = self.flip(participants), np.maximum(noisy_degrees, 0.0)
+        return np.minimum(1.0, degree / (degree * (1 - 2 * q) + (participants - 1) * q))
 
     @property
     def false_positive(self) -> float:
@@ -74,7 +79,7 @@ class SampledList(TieProtocol, kind="sampled-list"):
             epochs,
             self.keep(np.diff(truth.indptr) + drawn, participants),
             participants,
-            self.truthful(participants),
+            self.flip(participants),
             streams.key("ties/sampled"),
             streams.key("ties/sampled/held"),
         )

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from agents.privacy.ties.base import TieProtocol, TieReports, no_numbers
+from agents.privacy.ties.base import TieProtocol, TieReports, no_numbers, power
 from sim.kernel.randomness import Streams
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ class VerificationList(TieProtocol, kind="verification-list"):
     @property
     def keep(self) -> float:
         """p: probability that the reported symbol is the true one."""
-        return math.exp(self.epsilon) * self.flip
+        return power(self.epsilon) * self.flip
 
     @property
     def flip(self) -> float:
         """q: probability of each particular other symbol."""
-        return 1.0 / (math.exp(self.epsilon) + self.levels)
+        return 1.0 / (power(self.epsilon) + self.levels)
 
     @property
     def false_positive(self) -> float:
