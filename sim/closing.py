@@ -25,11 +25,11 @@ def closing(result: Result) -> None:
             ("reports and privacy", privacy(row)),
             ("seconds, all rounds", seconds(result.summary["seconds"])),
         ):
-            console.print(title, style="bold")
             grid = Table(show_header=False, box=None, pad_edge=False)
             for name, value in lines:
                 grid.add_row(f"  {name}", value)
             if grid.row_count:
+                console.print(title, style="bold")
                 console.print(grid)
     for note in result.notes:
         console.print(f"note: {note}", style="yellow")

@@ -64,4 +64,7 @@ class Result:
         return f"Result of {self.scenario.name!r}, seed {self.scenario.seed}\n{self._headline().to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        return f"<b>{self.scenario.name}</b>, seed {self.scenario.seed}{self._headline().to_html(index=False)}"
+        from html import escape
+
+        name, table = escape(self.scenario.name), self._headline().to_html(index=False)
+        return f"<b>{name}</b>, seed {self.scenario.seed}{table}"

@@ -1,7 +1,7 @@
 """Write what is generated from the code: docs/columns.md, docs/scenario.md, the two JSON schemas that editors check
 scenario and sweep files against, and the line in each shipped file that names its schema.
 
-Run from the repository: `python tools/make_docs.py`. A test checks that the committed files are what this writes.
+Run from the repository: `python tools/make_docs.py`. A test runs it with `--check`.
 """
 
 from __future__ import annotations
@@ -237,14 +237,19 @@ def pages() -> dict[Path, str]:
     return made
 
 
-def main() -> None:
-    """Write what differs, and say what that was."""
-    for path, text in pages().items():
-        place = ROOT / path
-        if not place.exists() or place.read_text(encoding="utf-8") != text:
-            place.write_text(text, encoding="utf-8")
-            print(f"wrote {path}")
+def main() -> int:
+    """Write what differs, and say what that was; with `--check` write nothing and leave with 1 if anything does."""
+    stale = [(path, text) for path, text in pages().items() if _held(ROOT / path) != text]
+    for path, text in stale:
+        if "--check" not in sys.argv[1:]:
+            (ROOT / path).write_text(text, encoding="utf-8")
+        print(f"{'stale' if '--check' in sys.argv[1:] else 'wrote'}: {path}")
+    return 1 if stale and "--check" in sys.argv[1:] else 0
+
+
+def _held(place: Path) -> str | None:
+    return place.read_text(encoding="utf-8") if place.exists() else None
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
