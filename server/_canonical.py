@@ -43,3 +43,9 @@ def fingerprints(indptr, indices, levels, colours, sweeps):
         for v in range(n):
             words[v] = _mix(words[v] + gathered[v])
     return words
+
+
+def warm_up() -> None:
+    """Compile for both index widths of scipy."""
+    for width in (np.int32, np.int64):
+        fingerprints(np.zeros(2, width), np.zeros(0, width), np.zeros(0, np.int8), np.zeros(1, np.uint64), 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from server._canonical import fingerprints
+from server import _canonical
 from server.attestation import mutual_pairs
 from server.channel import Channel, deconvolve, level_counts
 from server.evidence import Evidence, MutualPairs
@@ -45,7 +45,7 @@ def canonical_users(evidence: Evidence, users: np.ndarray) -> np.ndarray:
     """The given users in an order that does not depend on their ids."""
     lists = evidence.lists
     colours = (np.where(evidence.train, evidence.labels, -1) + 2).astype(np.uint64)
-    words = fingerprints(lists.indptr, lists.indices, lists.data, colours, 2)
+    words = _canonical.fingerprints(lists.indptr, lists.indices, lists.data, colours, 2)
     return users[np.argsort(words[users], kind="stable")]
 
 
@@ -183,12 +183,10 @@ def best_expected_f1(chance: np.ndarray, ties: float) -> tuple[float, float]:
 
 
 def warm_up() -> None:
-    """Compile the kernels on a small graph, for both index widths of scipy."""
+    """Compile the kernels on a small graph."""
     rng = np.random.default_rng(0)
     row, column = np.nonzero((rng.random((40, 40)) < 0.4) & ~np.eye(40, dtype=bool))
     levels, indptr = np.ones(len(row), np.int8), np.searchsorted(row, np.arange(41))
     lists = sparse.csr_array((levels, column, indptr), shape=(40, 40))
-    for width in (np.int32, np.int64):
-        fingerprints(lists.indptr.astype(width), lists.indices.astype(width), lists.data, np.zeros(40, np.uint64), 1)
-    pairs = mutual_pairs(lists)
-    fit_posterior(pairs, np.arange(40), Channel(3.0, 1), np.arange(40) % 3 - 1, 1, rng)
+    _canonical.warm_up()
+    fit_posterior(mutual_pairs(lists), np.arange(40), Channel(3.0, 1), np.arange(40) % 3 - 1, 1, rng)

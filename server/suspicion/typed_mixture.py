@@ -104,6 +104,8 @@ class TypedMixture(SuspicionScore, kind="typed-mixture"):
         return float(unpack(suspicion.details).score(table, suspicion.details["part"][[user]])[1][0])
 
     def warm_up(self) -> None:
-        from server.suspicion._typed import warm_up
+        from server import _canonical
+        from server.suspicion import _typed
 
-        warm_up()
+        _canonical.warm_up()
+        _typed.warm_up()
