@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from agents.privacy.ties import TieProtocol
+from agents.privacy.ties.base import power
+from server.channel import CERTAIN
 from server.evidence import Evidence
 
 BIT_FORMS = ("pair-bits", "binary-list", "verification-list", "degree-and-bits")
@@ -45,7 +47,8 @@ def entry_channel(ties: TieProtocol) -> BitChannel:
     1 / (1 + e^epsilon).
     """
     protocol: Any = ties
-    return BitChannel(1.0 - protocol.flip, protocol.false_positive)
+    least = 1 / power(CERTAIN)
+    return BitChannel(1.0 - max(protocol.flip, least), max(protocol.false_positive, least))
 
 
 def pair_channel(ties: TieProtocol) -> BitChannel:

@@ -12,6 +12,8 @@ from agents.privacy.ties.base import power
 from server.evidence import Evidence, MutualPairs
 
 Trust = Literal["maximal", "correlated", "independent"]
+CERTAIN = 30.0
+"""A report is read as if epsilon were at most this: all but 1e-13 of it is exact then, and 1 - q still has digits."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Channel:
     @property
     def flip(self) -> float:
         """q: probability of each particular wrong symbol."""
-        return 1.0 / (power(self.epsilon) + self.levels)
+        return 1.0 / (power(min(self.epsilon, CERTAIN)) + self.levels)
 
     @property
     def keep(self) -> float:

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from worlds import block_graph, evidence, make_world, noisy_lists, pair_levels
 
+from agents.privacy.ties.binary_list import BinaryList
+from agents.privacy.ties.pair_bits import PairBits
+from agents.privacy.ties.verification_list import VerificationList
+from server.bits import entry_channel
 from server.channel import Channel, deconvolve, level_counts, level_law
 
 
@@ -71,3 +75,13 @@ def test_exact_counts_are_a_fixed_point():
     table = deconvolve(counts, channel, pairs, sweeps=3000)
     assert table.ties == pytest.approx(400, rel=1e-3)
     assert table.true_law == pytest.approx(law, abs=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [50.0, 800.0])
+def test_reports_without_noise_are_read_in_finite_numbers(epsilon):
+    table = deconvolve(np.array([[40.0, 1.0], [1.0, 60.0]]), Channel(epsilon, 2), 5000.0)
+    assert np.isfinite(np.log(table.likelihood_ratio)).all() and table.ties == pytest.approx(102.0)
+    for ties in (PairBits(epsilon=epsilon), BinaryList(epsilon=epsilon), VerificationList(epsilon=epsilon)):
+        channel = entry_channel(ties)
+        assert 0 < channel.false_alarm < 1e-12 and 1 - 1e-12 < channel.hit < 1
+        assert np.isfinite(np.log([1 - channel.hit, channel.twice().false_alarm])).all()
