@@ -1,8 +1,8 @@
 """Numba kernel of randomised response over whole lists, in time proportional to the output.
 
 Zero entries: the replaced positions of a block of 8,192 columns are found by geometric skips through one Philox stream
-(two words a position: the skip and the new symbol). Held (non-zero) entries have words of their own, keyed by column and
-level, so the noise of two values of one entry is independent.
+(two words a position: the skip and the new symbol). Held (non-zero) entries have words of their own, keyed by column
+and level, so the noise of two values of one entry is independent.
 """
 
 from __future__ import annotations

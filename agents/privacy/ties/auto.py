@@ -22,4 +22,6 @@ class AutoTies(TieProtocol, kind="auto"):
     """kappa: the highest trust level, where lists have levels."""
 
     def encode(self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, call: RoundCall) -> TieReports:
-        raise TypeError("privacy.ties.kind 'auto' is a placeholder: ask server.refinement.tie_protocol for the real one")
+        raise TypeError(
+            "privacy.ties.kind 'auto' is a placeholder: ask server.refinement.tie_protocol for the real one"
+        )

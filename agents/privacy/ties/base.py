@@ -46,8 +46,8 @@ class TieProtocol(Component, family="privacy.ties", home="agents.privacy.ties"):
     """How users report their ties under a budget per list entry.
 
     `form` says what the server receives: `verification-list` (levels 0..kappa about every other user, from both ends),
-    `binary-list` (a bit about every other user, from both ends), `pair-bits` (one bit a pair, from the end that a public
-    hash picks), or another word that a refinement asks for by name.
+    `binary-list` (a bit about every other user, from both ends), `pair-bits` (one bit a pair, from the end that a
+    public hash picks), or another word that a refinement asks for by name.
     """
 
     form: ClassVar[str] = "none"
@@ -81,9 +81,7 @@ class TieProtocol(Component, family="privacy.ties", home="agents.privacy.ties"):
         return self.model_copy(update={"epsilon": local})
 
     @abstractmethod
-    def encode(
-        self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, call: RoundCall
-    ) -> TieReports:
+    def encode(self, truth: sparse.csr_array, senders: np.ndarray, streams: Streams, call: RoundCall) -> TieReports:
         """Reports of `senders` (k,) in phase `call.phase`, from their true lists `truth` (k, n) int8 levels (no stored
         zeros, sorted; the diagonal is empty). `self.epsilon` is the local budget of one report. Each row is a pure
         function of (its truth, its id, call.epoch, streams.seed): alone it has the same bits."""
