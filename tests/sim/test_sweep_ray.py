@@ -29,7 +29,6 @@ def cluster():
     nodes.shutdown()
 
 
-@pytest.mark.slow
 def test_two_nodes_give_the_bytes_of_one_process(cluster, tmp_path):
     engine = RayEngine()
     assert engine.workers == 2
@@ -65,7 +64,6 @@ def tasks(folder, *keys):
     return [Task(key, {}, str(folder), str(folder)) for key in keys]
 
 
-@pytest.mark.slow
 def test_runs_spread_over_the_nodes_with_one_thread_each(cluster, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     monkeypatch.setattr(ray_engine, "execute", where_and_how)
@@ -73,7 +71,6 @@ def test_runs_spread_over_the_nodes_with_one_thread_each(cluster, tmp_path, monk
     assert len({o.stage for o in outcomes}) == 2 and {o.cause for o in outcomes} == {"{'1'}"}
 
 
-@pytest.mark.slow
 def test_a_dead_worker_and_a_folder_that_is_not_shared_are_failures(cluster, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     monkeypatch.setattr(ray_engine, "execute", troubled)
