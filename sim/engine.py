@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import mesa
@@ -24,7 +25,7 @@ from server.pipeline import Outcome, Pipeline, adjacency
 from server.server import ServerAgent
 from sim.directory import Directory
 from sim.facts import RoundFacts
-from sim.kernel.errors import InputError
+from sim.kernel.errors import InputError, SettingError
 from sim.kernel.graphs import Graph
 from sim.kernel.network import collect
 from sim.kernel.randomness import Streams
@@ -61,6 +62,7 @@ class Simulation(mesa.Model):
         self.protocol = public_protocol(scenario, graph, participants)
         self.directory = Directory.draw(participants, streams)
         train, validation, test = scenario.graph.split.draw(graph.labels, streams)
+        refuse_what_cannot_run(scenario, graph, train)
 
         self.population = Population.found(
             scenario.population.honest,
@@ -76,7 +78,7 @@ class Simulation(mesa.Model):
         for group, size in zip(groups, sizes):
             members = np.arange(first, first + size)
             granted = grant(group.knowledge, graph, train, participants)
-            coalition = Coalition(group, members, streams.child(f"attackers/{group.name}"), granted, honest)
+            coalition = Coalition(group, members, streams.child(f"attackers/{group.name}"), granted)
             self.coalitions.append(coalition)
             self.users += [Attacker(self, int(i), coalition) for i in members]
             first += size
@@ -133,7 +135,7 @@ class Simulation(mesa.Model):
         for user in self.users:
             user.hear(calls[0])
         online = self.population.available(self.round) & self.ledger.allowed(self.round)[: self.population.size]
-        plans = [coalition.plan(calls[0], self._feedback(coalition)) for coalition in self.coalitions]
+        plans = [self._plan(coalition, calls[0]) for coalition in self.coalitions]
         self._answer(plans)
         self._note_presence(online, plans, facts)
 
@@ -160,9 +162,10 @@ class Simulation(mesa.Model):
         if getattr(self.spec.server.refinement, "needs_true_edge_count", False):
             # The one number about the private graph that a method may ask for; the method's note says that it leaks.
             evidence.extra["true_edge_count"] = np.array(self.population.lists[:, : self.population.size].nnz // 2)
-        outcome = self.server.conclude(evidence, self.round, calls[0].epoch, self._tell)
+        hear = None if self.progress is None else partial(self.progress, self.round)  # not _tell: it holds the model
+        outcome = self.server.conclude(evidence, self.round, calls[0].epoch, hear)
         facts.finish(started, outcome, self.server.seconds_intake, self.server.rejected)
-        self._give_feedback(outcome)
+        self._give_feedback(outcome, plans)
         self.outcome = outcome
         if self.observer is not None:
             self.observer.watch(
@@ -176,6 +179,12 @@ class Simulation(mesa.Model):
     def _tell(self, stage: str) -> None:
         if self.progress is not None:
             self.progress(self.round, stage)
+
+    def _plan(self, coalition: Coalition, call: RoundCall) -> Plan:
+        try:
+            return coalition.plan(call, self._feedback(coalition))
+        except SettingError as error:
+            raise SettingError(f"attacker group {coalition.spec.name!r}: {error}") from None
 
     def _feedback(self, coalition: Coalition) -> dict[int, Feedback]:
         heard = ((int(i), self.users[i].feedback) for i in coalition.members)
@@ -205,15 +214,17 @@ class Simulation(mesa.Model):
         batches += [coalition.encode(plan, call) for coalition, plan in zip(self.coalitions, plans)]
         return join([batch for batch in batches if len(batch.senders)] or batches[:1])
 
-    def _give_feedback(self, outcome: Outcome) -> None:
-        """Tell each user, privately, whether it is flagged and with whom a tie was published."""
-        stable, n = self.directory.stable, self.protocol.participants
-        ties = adjacency(outcome.learned.structure, n)
-        indptr, partners = ties.indptr.tolist(), stable[ties.indices]
-        flagged = outcome.decision.flagged.tolist()
-        for public, ident in enumerate(stable.tolist()):
-            confirmed = np.sort(partners[indptr[public] : indptr[public + 1]])
-            self.users[ident].learn(Feedback(flagged[public], confirmed))
+    def _give_feedback(self, outcome: Outcome, plans: list[Plan]) -> None:
+        """Tell each user, privately, whether it is flagged and which of the ties that it claims were published. Of
+        others it hears nothing: a published tie that it does not claim shows what the other end has reported."""
+        structure, stable, n = outcome.learned.structure, self.directory.stable, self.protocol.participants
+        published = adjacency(replace(structure, u=stable[structure.u], v=stable[structure.v]), n)
+        claims = sparse.vstack([self.population.lists, *(plan.lists for plan in plans)], format="csr")
+        confirmed: Any = sparse.csr_array(published.multiply(claims))
+        confirmed.sort_indices()
+        flagged = outcome.decision.flagged[self.directory.public].tolist()
+        for user, own in zip(self.users, np.split(confirmed.indices, confirmed.indptr[1:-1])):
+            user.learn(Feedback(flagged[user.ident], own.astype(np.int64)))
 
     # Life cycle -----------------------------------------------------------------------------------------------------
 
@@ -254,6 +265,18 @@ class Simulation(mesa.Model):
         ids: Any = getattr(mesa.Agent, "_ids", None)
         if hasattr(ids, "pop"):
             ids.pop(self, None)
+
+
+def refuse_what_cannot_run(scenario: Scenario, graph: Graph, train: np.ndarray) -> None:
+    """Raise InputError for a graph that the scenario cannot be played on: known once it is loaded and split."""
+    if graph.nodes < 2:
+        raise InputError(f"graph {graph.name!r} has {graph.nodes} node; expected at least 2, since a tie needs two")
+    if scenario.server.training.kind != "none" and not train.any():
+        labelled = int((graph.labels >= 0).sum())
+        raise InputError(
+            f"graph.split.train: {scenario.graph.split.train:g} of the {labelled} labelled users of graph "
+            f"{graph.name!r} is nobody to train on; expected at least one (or server.training: {{kind: none}})"
+        )
 
 
 def with_features(scenario: Scenario, graph: Graph) -> Graph:

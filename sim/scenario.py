@@ -145,10 +145,17 @@ def fit(scenario: Scenario) -> list[Problem]:
             path = ("population", "attackers", index, "targets", "per_attacker")
             problems.append(Problem(path, f"found {wanted}; allowed: at most the {nodes} nodes of the graph"))
     refinement, form = scenario.server.refinement, scenario.tie_protocol().form
-    if form not in ("none", *refinement.accepts) and refinement.kind != "none":
+    alone = refinement.kind == "none" and scenario.tie_protocol().phases == 1  # no graph is made of the reports
+    if form not in ("none", *refinement.accepts) and not alone:
         message = (
             f"{refinement.kind!r} works on {' or '.join(refinement.accepts)} reports; privacy.ties.kind "
             f"{scenario.privacy.ties.kind!r} sends {form} (privacy.ties.kind: auto picks the right one)"
+        )
+        problems.append(Problem(("server", "refinement", "kind"), message))
+    if refinement.uses_features and scenario.privacy.features.kind != "none":
+        message = (
+            f"{refinement.kind!r} works on public features; found privacy.features.kind "
+            f"{scenario.privacy.features.kind!r}, allowed with it: 'none'"
         )
         problems.append(Problem(("server", "refinement", "kind"), message))
     pruning, suspicion = scenario.server.pruning, scenario.server.suspicion

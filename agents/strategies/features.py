@@ -11,6 +11,7 @@ from scipy import sparse
 
 from agents.protocol import Protocol
 from agents.strategies.base import FeatureStrategy, View
+from sim.kernel.errors import SettingError
 from sim.kernel.randomness import Streams
 
 QUANTILE = 0.999
@@ -186,10 +187,10 @@ class MimicClass(FeatureStrategy, kind="mimic-class"):
     def craft(self, view: View) -> sparse.csr_array:
         d, classes = view.protocol.dimensions, view.protocol.classes
         if self.label >= classes:
-            raise ValueError(
+            raise SettingError(
                 f"mimic-class: found label {self.label}; allowed: 0 to {classes - 1}, the classes of this graph"
             )
         marks = np.arange(self.label, d, classes) if self.coordinates is None else np.unique(self.coordinates)
         if len(marks) and (marks[0] < 0 or marks[-1] >= d):
-            raise ValueError(f"mimic-class: coordinates must lie in 0..{d - 1}; found {marks[0]} to {marks[-1]}")
+            raise SettingError(f"mimic-class: coordinates must lie in 0..{d - 1}; found {marks[0]} to {marks[-1]}")
         return through_mechanism(view, _rows(marks, np.ones(len(marks)), view.size, d))

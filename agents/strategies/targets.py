@@ -10,6 +10,7 @@ from pydantic import Field
 from scipy import sparse
 
 from agents.strategies.base import Knowledge, TargetStrategy, View
+from sim.kernel.errors import SettingError
 
 Pairs = tuple[np.ndarray, np.ndarray]
 
@@ -117,7 +118,7 @@ class ByClass(PerAttacker, kind="class"):
         outside = view.others[view.others < len(labels)]
         pool = outside[labels[outside] == self.label]
         if not len(pool):
-            raise ValueError(f"class targets: nobody outside the coalition has label {self.label}")
+            raise SettingError(f"class targets: nobody outside the coalition has label {self.label}")
         return draw_each(view.random("targets"), pool, view.size, self.per_attacker)
 
 
@@ -138,12 +139,12 @@ class Community(PerAttacker, kind="community"):
         return draw_each(random, pool[~np.isin(pool, view.members)], view.size, self.per_attacker)
 
     def around(self, graph: sparse.csr_array, pick: int) -> np.ndarray:
-        """Ids of the community around the pick-th user that has ties. Raises ValueError for a graph without ties."""
+        """Ids of the community around the pick-th user that has ties. Raises SettingError for a graph without ties."""
         adjacency = sparse.csr_array(graph.astype(float))
         degree = np.asarray(adjacency.sum(axis=1)).ravel()
         tied = np.flatnonzero(degree)
         if not len(tied):
-            raise ValueError("community targets: the granted graph has no ties")
+            raise SettingError("community targets: the granted graph has no ties")
         start = np.zeros(len(degree))
         start[tied[pick % len(tied)]] = 1.0
         rank, transition = start, sparse.csr_array(adjacency.T.multiply(1 / np.maximum(degree, 1)))

@@ -10,6 +10,7 @@ import numpy as np
 from server.refinement._feature_kernels import AGREEMENTS, COSINES, collect
 from server.refinement._prior_fit import Bits, Commons, sigmoid
 from server.refinement._public import PublicView
+from sim.kernel.errors import SettingError
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class Ranking:
     def top(self, wanted: int, rank: Rank, guess: float) -> Ranked:
         """The `wanted` pairs that rank highest, highest first; equal ones in the order of the rows.
 
-        `guess` is a value of the rank that about `wanted` pairs exceed. Raises ValueError when the scores do not tell
+        `guess` is a value of the rank that about `wanted` pairs exceed. Raises SettingError when the scores do not tell
         pairs apart, so that tens of millions of them rank equal.
         """
         total = self.view.size * (self.view.size - 1) // 2
@@ -135,7 +136,7 @@ class Ranking:
         while True:
             found, count = self.above(bound, most)
             if count > MOST_CANDIDATES:
-                raise ValueError(
+                raise SettingError(
                     f"{count} pairs have the same public score to within rounding; "
                     "allowed: features that tell users apart"
                 )

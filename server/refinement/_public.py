@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from server.evidence import Evidence, Structure
+from sim.kernel.errors import SettingError
 from sim.kernel.randomness import Streams
 
 TILE = 1024
@@ -69,12 +70,12 @@ class PublicView:
 def public_view(evidence: Evidence, kept: np.ndarray, folds: int = 5) -> PublicView:
     """The kept users by their public features.
 
-    Raises ValueError when the features are not public: noisy features have another law, which nothing here accounts
+    Raises SettingError when the features are not public: noisy features have another law, which nothing here accounts
     for.
     """
     mechanism = evidence.protocol.features
     if mechanism.kind != "none":
-        raise ValueError(
+        raise SettingError(
             f"this refinement needs public features; found privacy.features.kind {mechanism.kind!r}, allowed: 'none'"
         )
     users = np.flatnonzero(kept)

@@ -13,6 +13,7 @@ from server.bits import BitChannel, estimated_ties, observed_pairs, pair_channel
 from server.estimates import PairEstimate
 from server.evidence import Evidence, Structure
 from server.refinement.base import Refinement
+from sim.kernel.errors import SettingError
 from sim.kernel.randomness import Streams
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class EdgeRefine(Refinement, kind="edgerefine"):
         """(number of ties that the quota is a share of, notes)."""
         if self.edge_count == "exact":
             if TRUE_EDGE_COUNT not in evidence.extra:
-                raise ValueError(
+                raise SettingError(
                     "edgerefine: edge_count 'exact' needs the true number of ties, and this run hands none over; "
                     "allowed: estimated, or noisy"
                 )
@@ -167,7 +168,7 @@ class EdgeRefine(Refinement, kind="edgerefine"):
         if self.edge_count == "noisy":
             numbers = evidence.numbers[0] if evidence.numbers else np.zeros((evidence.n, 0))
             if evidence.protocol.ties.form != "pair-bits" or numbers.shape[1] == 0:
-                raise ValueError(
+                raise SettingError(
                     "edgerefine: edge_count 'noisy' needs pair-bits reports with a count (privacy.ties.kind: auto, or "
                     f"count_share above 0), found {evidence.protocol.ties.form}; allowed besides: estimated"
                 )

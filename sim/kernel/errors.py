@@ -5,5 +5,9 @@ class InputError(Exception):
     """The input is wrong (exit code 2): a scenario, an option, a data set or an output folder."""
 
 
+class SettingError(InputError, ValueError):
+    """A component cannot do what its settings ask on this graph or with these reports; found out during a run."""
+
+
 class RunError(Exception):
     """The run itself failed (exit code 1)."""
