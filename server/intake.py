@@ -51,12 +51,19 @@ def _any_in_row(indptr: np.ndarray, bad: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Shelf:
-    """The server's copy of the last accepted report of every user, for one phase (`server.memory: last`)."""
+    """The server's copy of the last accepted report of every user, for one phase (`server.memory: last`).
+
+    `asked` is a digest of what the phase asked about (groups that the server had published, say): a report that answers
+    another question cannot stand in.
+    """
 
     held: ReportBatch | None = None
+    asked: int = 0
 
-    def merge(self, fresh: ReportBatch, keep_last: bool) -> ReportBatch:
+    def merge(self, fresh: ReportBatch, keep_last: bool, asked: int = 0) -> ReportBatch:
         """The reports to work with: the fresh ones, and the last known of the users who sent nothing this time."""
+        if asked != self.asked:
+            self.held, self.asked = None, asked
         if keep_last and self.held is not None:
             from agents.report import join
 

@@ -15,6 +15,7 @@ from agents.report import ReportBatch
 from server.evidence import Evidence
 from server.intake import Shelf
 from server.pipeline import Outcome, Pipeline, Progress
+from sim.kernel.randomness import digest64
 
 
 class ServerAgent(mesa.Agent):
@@ -44,7 +45,9 @@ class ServerAgent(mesa.Agent):
         self.rejected.update(reasons)
         kept = batch if accepted.all() else batch.take(accepted)
         keep_last = self.pipeline.settings.memory == "last"
-        self._round.append(self.shelves[phase].merge(kept, keep_last))
+        question = [np.zeros(0), *(np.ravel(self._published[name]) for name in sorted(self._published))]
+        asked = digest64(np.concatenate(question))
+        self._round.append(self.shelves[phase].merge(kept, keep_last, asked))
         self.seconds_intake += time.perf_counter() - start
         if phase + 1 == self.pipeline.protocol.ties.phases:
             return {}
