@@ -26,6 +26,10 @@ Progress = Callable[[str], None]
 STAGES = ("attestation", "suspicion", "refinement", "denoising", "training")
 
 
+class NobodyLeft(RunError):
+    """Pruning left no training user."""
+
+
 @dataclass
 class Clock:
     """Seconds spent in each stage."""
@@ -132,7 +136,10 @@ class Pipeline:
             return tried[key]
 
         def validation_accuracy(gone: np.ndarray) -> float:
-            result = learn(gone).result
+            try:
+                result = learn(gone).result
+            except NobodyLeft:
+                return float("nan")
             return float("nan") if result is None else float(result.validation_accuracy)
 
         if flagged is not None:
@@ -189,6 +196,11 @@ class Pipeline:
             return Learned(structure, features, None)
         from server.training import TrainingError, train
 
+        if evidence.train.any() and not (evidence.train & ~gone).any():
+            raise NobodyLeft(
+                f"round {round}, training: all {int(evidence.train.sum())} training users are pruned; server.pruning "
+                "must leave at least one"
+            )
         try:
             with clock.stage("training"):
                 result = train(

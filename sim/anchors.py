@@ -10,7 +10,7 @@ from scipy import sparse
 
 from server.denoising import NoDenoising
 from server.evidence import Evidence, Structure
-from server.pipeline import Outcome, Pipeline, restrict
+from server.pipeline import NobodyLeft, Outcome, Pipeline, restrict
 from server.pruning.base import NoPruning
 from server.refinement.attested import Attested
 from server.refinement.none import empty
@@ -43,7 +43,10 @@ class Anchors:
         for name in ("no_edges", "true_graph", "clean", "undefended", "oracle_pruned", "no_attack", "random_edges"):
             if progress is not None:
                 progress(f"anchor {name.replace('_', ' ')}")
-            row[f"accuracy_{name}"] = getattr(self, f"_{name}")()
+            try:
+                row[f"accuracy_{name}"] = getattr(self, f"_{name}")()
+            except NobodyLeft:  # where the defence prunes everybody without an attack, say
+                row[f"accuracy_{name}"] = None
         for name, structure in self._controls().items():
             row[f"accuracy_{name}"] = self._train(structure)
         row["damage"] = _minus(row["accuracy_no_attack"], row["accuracy_undefended"])

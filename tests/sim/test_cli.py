@@ -164,4 +164,4 @@ def test_a_failing_run_says_where_and_exits_1(tmp_path, capsys):
     arguments = ["--out", str(tmp_path / "out"), "--set", "server.pruning.gamma=-100"]
     assert guarded(["run", str(write(tmp_path)), *arguments]) == 1
     said = capsys.readouterr().err
-    assert "round 1, training: no training node" in said and "Traceback" not in said
+    assert "round 1, training: all 30 training users are pruned" in said and "Traceback" not in said
