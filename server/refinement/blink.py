@@ -56,14 +56,14 @@ class Blink(Refinement, kind="blink"):
         posterior = Posterior.of(evidence, kept)
         if self.variant == "soft":
             u, v = triangle_pairs(np.arange(posterior.pairs), posterior.n)
-            weight = posterior.dense()
+            weight = positive(posterior.dense())
             notes = dense_note("blink soft", posterior.n, float(posterior.pairs))
             return posterior.structure(u, v, weight, hard=weight > 0.5, notes=notes)
         if self.variant == "hard":
             u, v = posterior.above(0.0)
             return posterior.structure(u, v)
         u, v, score = posterior.best(int(posterior.expected), streams)
-        return posterior.structure(u, v, sigmoid(score).astype(np.float32))
+        return posterior.structure(u, v, positive(sigmoid(score).astype(np.float32)))
 
     def pair_estimate(self, evidence: Evidence, kept: np.ndarray, streams: Streams) -> PairEstimate:
         """The posterior of all pairs of kept users."""
@@ -242,6 +242,11 @@ def beta_parameters(degrees: np.ndarray) -> np.ndarray:
     rounded = np.clip(np.rint(degrees * GRID) / GRID, 1.0, m - 2.0)
     values, group, counts = np.unique(rounded, return_inverse=True, return_counts=True)
     return beta_model(values, counts.astype(np.float64), SWEEPS, TOLERANCE)[group]
+
+
+def positive(weight: np.ndarray) -> np.ndarray:
+    """Weights as a structure may hold them: where a posterior is below what float32 can tell from 0, the least one."""
+    return np.maximum(weight, np.finfo(np.float32).tiny)
 
 
 def row_major(u: np.ndarray, v: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:

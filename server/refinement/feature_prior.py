@@ -11,6 +11,7 @@ from pydantic import Field
 
 from agents.privacy.ties import TieProtocol
 from agents.privacy.ties.pair_bits import PairBits
+from server.channel import CERTAIN
 from server.evidence import Evidence, Structure
 from server.refinement.base import Refinement
 from sim.kernel.randomness import Streams
@@ -48,9 +49,12 @@ class FeaturePrior(Refinement, kind="feature-prior"):
     def refine(self, evidence: Evidence, kept: np.ndarray, streams: Streams) -> Structure:
         from server.refinement._public import public_view
 
-        view = public_view(evidence, kept)
-        if view.size < 3:
-            return Structure(np.zeros(0, np.int32), np.zeros(0, np.int32), notes=("feature-prior: too few users",))
+        return self._structure(public_view(evidence, kept), evidence)
+
+    def _structure(self, view: Any, evidence: Evidence) -> Structure:
+        if evidence.reported[view.users].sum() < 3:
+            note = "feature-prior: too few users reported to fit a prior"
+            return Structure(np.zeros(0, np.int32), np.zeros(0, np.int32), notes=(note,))
         return self._publish(estimate(view, evidence, self))
 
     def _publish(self, found: Estimate) -> Structure:
@@ -90,7 +94,7 @@ class FeaturePrior(Refinement, kind="feature-prior"):
         twin = self.model_copy(update={"bits_enter": "coefficients"})
         return {
             "public_only": tuned_public_graph(view, self.per_user, self.self_loop, validate),
-            "fit_only": twin._publish(estimate(view, evidence, twin)),
+            "fit_only": twin._structure(view, evidence),
             "knn": knn_graph(view),
         }
 
@@ -194,4 +198,5 @@ def noisy_bits(view: Any, evidence: Evidence) -> Any:
     rows = np.zeros((view.size, words_of(view.size)), dtype=np.uint64)
     pack_either(evidence.lists.indptr, evidence.lists.indices, place, rows)
     ties = evidence.protocol.ties
-    return Bits(rows, ~evidence.reported[view.users], float(getattr(ties, "bit_epsilon", ties.epsilon)))
+    epsilon = float(getattr(ties, "bit_epsilon", ties.epsilon))
+    return Bits(rows, ~evidence.reported[view.users], min(epsilon, CERTAIN))

@@ -105,9 +105,11 @@ def number_of_groups(noisy_degrees: np.ndarray, n: int, second_epsilon: float) -
 
 
 def cluster(vectors: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """k-means groups 0..count-1 of the rows of `vectors`."""
+    """k-means groups 0..count-1 of the rows of `vectors`, fewer where fewer rows differ."""
     from sklearn.cluster import KMeans
 
+    if count > 1:
+        count = min(count, len(np.unique(vectors, axis=0)))  # numbers cut to the same bounds cannot be told apart
     if count <= 1 or vectors.shape[1] == 0:
         return np.zeros(len(vectors), dtype=np.int64)
     return KMeans(count, n_init=1, random_state=seed % 2**32).fit_predict(vectors).astype(np.int64)
