@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from sim.columns import GROUP, ROUND
-from sim.kernel.errors import InputError
 from sim.kernel.component import Component, Section
+from sim.kernel.errors import InputError
 from sim.scenario import Scenario
 
 _PACKAGES = (
