@@ -34,9 +34,10 @@ class Terms:
 
 
 def component_terms(
-    excess: np.ndarray, noise: float, law: np.ndarray, templates: np.ndarray, caps: np.ndarray
+    excess: np.ndarray, noise: np.ndarray, law: np.ndarray, templates: np.ndarray, caps: np.ndarray
 ) -> Terms:
-    """The terms for each of the distinct `excess` (d,), with `law` (c,), `templates` (3, c) and `caps` (3,).
+    """The terms for each of the distinct `excess` (d,), with `noise` (c,), `law` (c,), `templates` (3, c) and `caps`
+    (3,).
 
     Honest cells expect noise + excess law. The shares mix a template into the law at the same total. The additive
     component multiplies a cell by 1 + STRENGTH F / (noise + min(excess, cap) law): with the cap, loyal partners
@@ -116,7 +117,7 @@ def attribute(tables, which, influence, honest, odd, usual, ratios, weights, law
 
 
 def sum_ratios_plain(
-    tables: np.ndarray, excess: np.ndarray, noise: float, law: np.ndarray, templates: np.ndarray, caps: np.ndarray
+    tables: np.ndarray, excess: np.ndarray, noise: np.ndarray, law: np.ndarray, templates: np.ndarray, caps: np.ndarray
 ) -> np.ndarray:
     """Log-likelihood ratios (n, 12) straight from the Poisson likelihoods, one component at a time."""
     honest = noise + excess[:, None] * law

@@ -27,11 +27,13 @@ def group_of(totals: np.ndarray) -> np.ndarray:
 class Split:
     """How many of a user's mutual pairs are noise, given their total: Poisson noise plus an unknown number of ties.
 
-    The law of the number of ties over users is estimated from all totals by expectation maximisation.
+    `rates` (cells,) are the expected noise pairs of a user, `totals` (users,) all users' mutual pairs. The law of
+    the number of ties over users is estimated from all totals by expectation maximisation.
     """
 
-    def __init__(self, totals: np.ndarray, noise: float, sweeps: int = 50) -> None:
-        self.noise, self.ties = noise, np.zeros(0)
+    def __init__(self, totals: np.ndarray, rates: np.ndarray, sweeps: int = 50) -> None:
+        noise = float(rates.sum())
+        self.noise, self.noise_law, self.ties = noise, rates / noise, np.zeros(0)
         if noise > MOST_NOISE:
             return
         seen = np.bincount(totals).astype(np.float64)
@@ -54,15 +56,16 @@ class Split:
         return np.searchsorted(weight, rng.random(size) * weight[-1], side="right").clip(0, most)
 
 
-def honest_tables(total: int, noise_pairs: np.ndarray, law: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Tables (draws, cells) of `total` pairs: the noise ones spread evenly, the others after the honest `law`."""
+def honest_tables(
+    total: int, noise_pairs: np.ndarray, noise_law: np.ndarray, law: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Tables (draws, cells) of `total` pairs: `noise_pairs` (draws,) of them follow `noise_law`, the others `law`."""
     draws, cells = len(noise_pairs), len(law)
     if total > 2 * cells:
-        return rng.multinomial(noise_pairs, np.full(cells, 1 / cells)) + rng.multinomial(total - noise_pairs, law)
+        return rng.multinomial(noise_pairs, noise_law) + rng.multinomial(total - noise_pairs, law)
     pick = rng.random((draws, total))
-    even = (pick * cells).astype(np.int64)
-    after = np.searchsorted(np.cumsum(law), pick).clip(0, cells - 1)
-    chosen = np.where(np.arange(total) < noise_pairs[:, None], even, after)
+    spurious, true = (np.searchsorted(np.cumsum(each), pick).clip(0, cells - 1) for each in (noise_law, law))
+    chosen = np.where(np.arange(total) < noise_pairs[:, None], spurious, true)
     flat = (np.arange(draws)[:, None] * cells + chosen).ravel()
     return np.bincount(flat, minlength=draws * cells).reshape(draws, cells)
 
@@ -120,7 +123,9 @@ def simulate(totals: np.ndarray, split: Split, law: np.ndarray, score: Score, rn
     groups = group_of(distinct)
     in_group = np.bincount(groups, users)[groups]
     draws = np.ceil(users * np.maximum(REDRAWS, LEAST_DRAWS / in_group)).astype(np.int64)
-    tables = [honest_tables(int(m), split.draw(int(m), int(k), rng), law, rng) for m, k in zip(distinct, draws)]
+    tables = []
+    for total, count in zip(distinct.tolist(), draws.tolist()):
+        tables.append(honest_tables(total, split.draw(total, count, rng), split.noise_law, law, rng))
     scores, group = score(np.concatenate(tables)), np.repeat(groups, draws)
     order = np.lexsort((scores, group))
     return Null(scores[order], group[order])

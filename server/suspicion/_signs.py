@@ -9,14 +9,16 @@ import numpy as np
 from numba import njit
 
 EXACT_UP_TO = 300
-"""Terms above which the normal law (with a continuity correction) stands in for the exact one."""
+MOST_WORK = 300_000
+"""Terms, and terms times reach, above which the normal law (with a continuity correction) stands in for the exact
+one."""
 
 
 @njit(cache=True, nogil=True)
 def upper_tails(counts, sums):
     """P(sum of +-d >= observed) per user: `counts[v, d]` is how many of v's pairs differ by d (column 0 is not used).
 
-    `sums` (n,) int64 is the observed sum. Exact by convolution up to `EXACT_UP_TO` terms.
+    `sums` (n,) int64 is the observed sum. Exact by convolution up to `EXACT_UP_TO` terms and `MOST_WORK`.
     """
     n, width = counts.shape
     out = np.ones(n)
@@ -28,7 +30,7 @@ def upper_tails(counts, sums):
             spread += d * d * counts[v, d]
         if terms == 0:
             continue
-        if terms > EXACT_UP_TO:
+        if terms > EXACT_UP_TO or terms * reach > MOST_WORK:
             out[v] = 0.5 * math.erfc((sums[v] - 1.0) / math.sqrt(2.0 * spread))  # such sums lie 2 apart
             continue
         law, used = np.zeros(2 * reach + 1), 0

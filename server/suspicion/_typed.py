@@ -17,40 +17,58 @@ ATTACK_SHARE = 0.1  # the fitted attackers are never more than this share of the
 PRIOR_PAIRS = 20.0
 PSEUDO_USERS = 0.002
 PARTS = 2
+MOST_BINS = 8
+
+
+def bins_of(levels: int) -> np.ndarray:
+    """(kappa,): the bin of each level 1..kappa. Up to 8 levels have one each; more are grouped, 1 and kappa alone, so
+    that tables stay small."""
+    level = np.arange(1, levels + 1)
+    if levels <= MOST_BINS:
+        return level - 1
+    inner = 1 + (level - 2) * (MOST_BINS - 2) // (levels - 2)
+    return np.where(level == 1, 0, np.where(level == levels, MOST_BINS - 1, inner))
 
 
 def tables_of(pairs: MutualPairs, n: int, levels: int) -> np.ndarray:
-    """(n, kappa^2) counts of each user's mutual pairs by (level given, level received)."""
-    x, y = pairs.x.astype(np.int64) - 1, pairs.y.astype(np.int64) - 1
-    cells = levels * levels
-    flat = np.bincount(pairs.u * cells + x * levels + y, minlength=n * cells)
-    flat += np.bincount(pairs.v * cells + y * levels + x, minlength=n * cells)
+    """(n, cells) counts of each user's mutual pairs by (bin of the level given, bin of the level received)."""
+    bins = bins_of(levels)
+    x, y, width = bins[pairs.x - 1], bins[pairs.y - 1], int(bins[-1]) + 1
+    cells = width * width
+    flat = np.bincount(pairs.u * cells + x * width + y, minlength=n * cells)
+    flat += np.bincount(pairs.v * cells + y * width + x, minlength=n * cells)
     return flat.reshape(n, cells)
 
 
+def in_bins(law: np.ndarray) -> np.ndarray:
+    """A table (kappa, kappa) of expectations, summed over bins and flattened."""
+    bins = bins_of(len(law))
+    member = bins == np.arange(bins[-1] + 1)[:, None]
+    return (member @ law @ member.T).ravel()
+
+
 def attack_templates(channel: Channel) -> np.ndarray:
-    """(3, kappa^2): what an over-claimer (kappa, 1), an under-claimer (1, 2..kappa) and a low-trust user (1, 1) look
-    like behind the channel, each with a tenth of its mass spread evenly."""
+    """(3, cells): what an over-claimer (kappa, 1), an under-claimer (1, 2..kappa) and a low-trust user (1, 1) look like
+    behind the channel, each with a tenth of its mass spread evenly over the levels."""
     levels = channel.levels
     true = np.zeros((3, levels, levels))
     true[0, levels - 1, 0] = 1.0
     true[1, 0, min(1, levels - 1) :] = 1.0
     true[2, 0, 0] = 1.0
-    seen = np.array([channel.image(law / law.sum()).ravel() for law in true])
-    return 0.9 * seen + 0.1 / levels**2
+    return np.array([in_bins(0.9 * channel.image(law / law.sum()) + 0.1 / levels**2) for law in true])
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """A fitted mixture: noise rate per cell, honest law (cells,), templates (3, cells)."""
+    """A fitted mixture: noise rates (cells,), honest law (cells,), templates (3, cells)."""
 
-    noise: float
+    noise: np.ndarray
     law: np.ndarray
     templates: np.ndarray
 
     def excess(self, tables: np.ndarray) -> np.ndarray:
         """Mutual pairs beyond the noise, at least 4."""
-        return np.maximum(tables.sum(1) - self.noise * tables.shape[1], LEAST_EXCESS)
+        return np.maximum(tables.sum(1) - self.noise.sum(), LEAST_EXCESS)
 
     def terms(self, tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, kernels.Terms]:
         """(which, distinct excess, terms): the components at each distinct excess, and which one each user has."""
@@ -70,9 +88,9 @@ class Mixture:
 
 
 def fit_mixture(tables: np.ndarray, channel: Channel, others: int, sweeps: int = 25) -> Mixture:
-    """Expectation maximisation over honest users and three attack types, from `tables` (users, kappa^2)."""
+    """Expectation maximisation over honest users and three attack types, from `tables` (users, cells)."""
     users, cells = tables.shape
-    noise = others * channel.flip**2
+    noise = in_bins(np.full((channel.levels, channel.levels), others * channel.flip**2))
     start = attack_templates(channel)
     spare = np.maximum(tables.sum(0) - users * noise, 0.0) + 0.5
     fitted = Mixture(noise, spare / spare.sum(), start)
@@ -102,7 +120,7 @@ class Detector:
     nulls: list[Null]
 
     def score(self, tables: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(score, p-value) of users with these `tables` (users, kappa^2); `part` (users,) names the part each is
+        """(score, p-value) of users with these `tables` (users, cells); `part` (users,) names the part each is
         in."""
         score, p = np.empty(len(tables)), np.empty(len(tables))
         groups = group_of(tables.sum(1))
@@ -114,13 +132,13 @@ class Detector:
 
 
 def fit_detector(tables: np.ndarray, part: np.ndarray, channel: Channel, rng: np.random.Generator) -> Detector:
-    """Fit on `tables` (users, kappa^2) of all users that reported; `part` (users,) splits them into 0, 1, ..."""
+    """Fit on `tables` (users, cells) of all users that reported; `part` (users,) splits them into 0, 1, ..."""
     parts = range(int(part.max(initial=0)) + 1)
     fits = [fit_mixture(tables[part != which], channel, len(tables) - 1) for which in parts]
     law = np.mean([fit.law for fit in fits], axis=0)
     mixtures = [Mixture(fit.noise, law, fit.templates) for fit in fits]
     totals = tables.sum(1)
-    split = Split(totals, fits[0].noise * tables.shape[1])
+    split = Split(totals, fits[0].noise)
     nulls = [simulate(totals[part == which], split, law, mixtures[which].score, rng) for which in parts]
     return Detector(mixtures, nulls)
 

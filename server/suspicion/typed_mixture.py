@@ -34,7 +34,7 @@ def parts(evidence: Evidence, count: int) -> np.ndarray:
 def pack(fitted: Detector) -> dict[str, np.ndarray]:
     """A fitted detector as plain arrays, to be kept with the scores."""
     return {
-        "noise": np.array(fitted.mixtures[0].noise),
+        "noise": fitted.mixtures[0].noise,
         "law": fitted.mixtures[0].law,
         "templates": np.array([mixture.templates for mixture in fitted.mixtures]),
         "null_score": np.concatenate([null.score for null in fitted.nulls]),
@@ -48,7 +48,7 @@ def unpack(details: dict[str, np.ndarray]) -> Detector:
     from server.suspicion._null import Null
     from server.suspicion._typed import Detector, Mixture
 
-    mixtures = [Mixture(float(details["noise"]), details["law"], templates) for templates in details["templates"]]
+    mixtures = [Mixture(details["noise"], details["law"], templates) for templates in details["templates"]]
     of_part = [details["null_part"] == which for which in range(len(mixtures))]
     nulls = [Null(details["null_score"][mine], details["null_group"][mine]) for mine in of_part]
     return Detector(mixtures, nulls)

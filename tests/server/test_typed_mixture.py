@@ -9,14 +9,14 @@ from worlds import FOUR, auc, block_graph, evidence, make_world, noisy_lists
 from server.channel import Channel
 from server.suspicion import _mixture as kernels
 from server.suspicion._null import Null, Split, group_of, honest_tables, simulate, upper_share
-from server.suspicion._typed import CAPS, Mixture, attack_templates, fit_mixture, tables_of
+from server.suspicion._typed import CAPS, Mixture, attack_templates, bins_of, fit_mixture, in_bins, tables_of
 from server.suspicion.typed_mixture import TypedMixture, parts
 from sim.kernel.randomness import Streams
 
 
 def random_mixture(rng, cells=9):
     law, templates = rng.dirichlet(np.ones(cells)), rng.dirichlet(np.ones(cells), 3)
-    return Mixture(0.05, law, templates)
+    return Mixture(np.full(cells, 0.05), law, templates)
 
 
 def test_tables_of_four_users():
@@ -81,7 +81,7 @@ def test_split_of_totals_is_the_posterior():
     50,000 draws; 5 standard errors."""
     rng = np.random.default_rng(3)
     ties = rng.choice([0, 1, 5], 40_000, p=[0.5, 0.3, 0.2])
-    split = Split(ties + rng.poisson(0.7, 40_000), 0.7, sweeps=400)
+    split = Split(ties + rng.poisson(0.7, 40_000), np.full(7, 0.1), sweeps=400)
     poisson = np.exp(-0.7) * 0.7 ** np.arange(6) / [math.factorial(k) for k in range(6)]
     weight = np.array([0.2 * poisson[0], 0.3 * poisson[4], 0.5 * poisson[5]])  # noise 0, 4 or 5 of a total of 5
     drawn = np.bincount(split.draw(5, 50_000, rng), minlength=6) / 50_000
@@ -92,9 +92,30 @@ def test_split_of_totals_is_the_posterior():
 def test_honest_tables_follow_noise_and_law():
     rng, law = np.random.default_rng(4), np.array([0.7, 0.2, 0.1, 0.0])
     for total in (6, 40):  # drawn pair by pair, and as multinomials
-        tables = honest_tables(total, np.full(20_000, 2), law, rng)
+        tables = honest_tables(total, np.full(20_000, 2), np.array([0.1, 0.2, 0.3, 0.4]), law, rng)
         assert (tables.sum(1) == total).all()
-        assert tables.mean(0) == pytest.approx(2 / 4 + (total - 2) * law, abs=0.1)
+        assert tables.mean(0) == pytest.approx(2 * np.array([0.1, 0.2, 0.3, 0.4]) + (total - 2) * law, abs=0.1)
+
+
+def test_many_levels_share_bins():
+    assert bins_of(5).tolist() == [0, 1, 2, 3, 4]
+    bins = bins_of(40)
+    assert bins[0] == 0 and bins[-1] == 7 and (bins[1:-1] >= 1).all() and (bins[1:-1] <= 6).all()
+    assert (np.diff(bins) >= 0).all() and len(np.unique(bins)) == 8
+    law = np.random.default_rng(0).dirichlet(np.ones(1600)).reshape(40, 40)
+    plain = np.zeros((8, 8))
+    for x in range(40):
+        for y in range(40):
+            plain[bins[x], bins[y]] += law[x, y]
+    assert in_bins(law) == pytest.approx(plain.ravel())
+
+
+def test_a_hundred_levels_still_tell_over_claimers():
+    rng = np.random.default_rng(14)
+    ties, labels = block_graph(400, 4.0, rng)
+    world = make_world(ties, labels, 100, "correlated", rng, "1", 10, 12)
+    found = TypedMixture().score(evidence(noisy_lists(world, 9.0, rng), 9.0, 100), Streams(1))
+    assert auc(found.score, world.attackers) > 0.99
 
 
 def test_groups_are_single_then_widen():
@@ -119,7 +140,7 @@ def test_tail_beyond_the_null_is_exponential():
 def test_simulated_null_does_not_depend_on_numbering():
     rng = np.random.default_rng(6)
     totals, mixture = rng.poisson(5, 300), random_mixture(rng)
-    split = Split(totals, 0.45)
+    split = Split(totals, mixture.noise)
     runs = [
         simulate(t, split, mixture.law, mixture.score, np.random.default_rng(0))
         for t in (totals, rng.permutation(totals))
