@@ -47,8 +47,8 @@ class Plan:
 class Coalition:
     """The members of one attacker group, deciding together.
 
-    `members` are their stable ids, `streams` the run's randomness, `honest` the number of honest users. Plans are a
-    function of the seed, the group's name, and what the coalition has intended and learnt in earlier rounds.
+    `members` are their stable ids, `streams` the randomness of the run's that is theirs. Plans are a function of the
+    seed, the group's name, and what the coalition has intended and learnt in earlier rounds.
     """
 
     def __init__(
@@ -57,12 +57,10 @@ class Coalition:
         members: np.ndarray,
         streams: Streams,
         granted: Granted | None = None,
-        honest: int = 0,
     ) -> None:
         self.spec = spec
         self.members = np.sort(np.asarray(members, dtype=np.int64))
         self.members.setflags(write=False)
-        self.honest = honest
         self.plan_in_force: Plan | None = None
         self._streams = streams
         self._secret = streams.child(f"attack/{spec.name}")

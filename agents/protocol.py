@@ -43,4 +43,4 @@ class Feedback:
     """What one user learns after a round, privately: whether it is flagged, and which of its own claims stand."""
 
     flagged: bool
-    confirmed: np.ndarray  # ids of the partners with whom a tie was published
+    confirmed: np.ndarray  # ids of the partners that it claims a tie with, and with whom one was published

@@ -63,7 +63,7 @@ def problems_of(**parts: Any) -> str:
 def coalition(
     members: int = MEMBERS, honest: int = HONEST, granted: Granted | None = None, seed: int = 1, **parts: Any
 ) -> Coalition:
-    return Coalition(group(**parts), np.arange(honest, honest + members), Streams(seed), granted, honest)
+    return Coalition(group(**parts), np.arange(honest, honest + members), Streams(seed), granted)
 
 
 def view(

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from coalitions import HONEST, coalition, group, opened, public
+from coalitions import coalition, group, opened, public
 
 from agents.attacker import Attacker
 from agents.coalition import Coalition
@@ -119,7 +119,7 @@ def test_a_resumed_coalition_goes_on_as_if_it_had_never_stopped():
 
 
 def test_a_group_of_nobody_and_a_group_of_one():
-    nobody = Coalition(group(count=0), np.empty(0, dtype=np.int64), Streams(1), honest=60)
+    nobody = Coalition(group(count=0), np.empty(0, dtype=np.int64), Streams(1))
     plan = nobody.plan(opened())
     assert len(nobody.encode(plan, opened()).senders) == 0 and plan.lists.shape == (0, 60)
     one = coalition(1, 59, claims={"kind": "collusive"}, ties={"kind": "clique"})
@@ -159,6 +159,6 @@ def test_strategies_that_break_their_contract_are_told():
 
 def test_two_groups_do_not_know_of_each_other():
     protocol = public(66)
-    first = Coalition(group(name="one"), np.arange(54, 60), Streams(1), honest=HONEST)
+    first = Coalition(group(name="one"), np.arange(54, 60), Streams(1))
     seen = first.view(opened(protocol=protocol))
     assert set(range(60, 66)) <= set(seen.others.tolist())

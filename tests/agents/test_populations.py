@@ -34,7 +34,7 @@ class Inbox:
         for group in groups:
             members = np.arange(first, first + group.size(HONEST))
             first += len(members)
-            attackers, learnt = Coalition(group, members, Streams(3), honest=HONEST), {}
+            attackers, learnt = Coalition(group, members, Streams(3)), {}
             plans, batches = [], []
             for round in range(1, (rounds or scenario["rounds"]) + 1):
                 call = opened(round, protocol=self.protocol)

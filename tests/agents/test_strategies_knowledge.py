@@ -79,7 +79,7 @@ def reachable(start):
 
 def test_nothing_reachable_from_a_view_leads_to_what_was_not_granted():
     streams = Streams(20260101)
-    attackers = Coalition(group(), np.arange(54, 60), streams, SECRETS, HONEST)
+    attackers = Coalition(group(), np.arange(54, 60), streams, SECRETS)
     for round in (1, 2):
         attackers.plan(opened(round), {54: Feedback(True, np.array([1, 2]))})
     found = reachable(attackers.view(opened(3)))
