@@ -28,9 +28,12 @@ def send(
     ties = call.protocol.ties
     if claims.channel == "compliant":
         return ties.encode(intended, senders, streams, call)
-    if claims.channel == "camouflage":
-        intended = camouflaged(claims, ties, intended, senders, victims, call.epoch, secret)
-    return ties.verbatim(intended, senders, call)
+    plain = ties.verbatim(intended, senders, call)
+    if claims.channel == "bypass":
+        return plain
+    # Numbers are those of the claims: in an honest report they do not count the noise of its list either.
+    noisy = camouflaged(claims, ties, intended, senders, victims, call.epoch, secret)
+    return TieReports(ties.verbatim(noisy, senders, call).lists, plain.numbers)
 
 
 def camouflaged(

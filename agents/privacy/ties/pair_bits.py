@@ -65,3 +65,9 @@ class PairBits(TieProtocol, kind="pair-bits"):
         noise = DegreeNoise("laplace", self.count_epsilon)
         drawn = noise.draw(1, senders, row_epochs(truth, call), streams, "ties/count")
         return TieReports(lists, counts[:, None] + drawn)
+
+    def verbatim(self, truth: sparse.csr_array, senders: np.ndarray, call: RoundCall) -> TieReports:
+        """What users send who skip the randomization: the claims they speak for, and how many these are."""
+        lists = super().verbatim(truth, senders, call).lists
+        counts = np.diff(lists.indptr).astype(float)[:, None]
+        return TieReports(lists, counts if self.count_share else no_numbers(truth.shape[0]))
