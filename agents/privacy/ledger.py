@@ -41,7 +41,8 @@ class Ledger:
     """Accounts of all participants. `memoized` noise is charged per distinct value held, other noise per report.
 
     `unit` is what a tie epsilon is about: `list-entry` (one entry of one list), `undirected-tie` (a tie, which sits in
-    the lists of both ends: both ends' reports are charged), or `whole-list` (all entries of a list together).
+    the lists of both ends: both ends' reports are charged, to a user who sent none as well), or `whole-list` (all
+    entries of a list together).
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Ledger:
         self._lists = [DistinctNames(participants) for _ in range(protocol.ties.phases)]
         self._entries = DistinctLevels(participants, participants, protocol.ties.levels)
         self._labelled = np.zeros(participants, dtype=bool)
+        self._honest = 0  # how many users have something to lose; known from the first report on
         self.affordable = rounds if lifetime_epsilon is None else self._affordable(rounds, lifetime_epsilon)
 
     @classmethod
@@ -107,6 +109,7 @@ class Ledger:
 
     def charge(self, round: int, call: RoundCall, senders: np.ndarray, population: Population) -> None:
         """Charge the reports that `senders` (k,) make in one phase of a round. Injected users are skipped."""
+        self._honest = population.size
         senders = np.asarray(senders)[np.asarray(senders) < population.size]
         if call.phase == 0:
             self._reports[senders] += 1
@@ -156,7 +159,8 @@ class Ledger:
         """What everybody has spent so far."""
         epsilon, delta = self.protocol.features.spent(self.protocol.dimensions)
         times = self._features.count if self.memoized else self._reports
-        return Totals(times * epsilon, self._tie_totals(), self._labelled * self.label_epsilon, times * delta)
+        ties = np.where(np.arange(self.participants) < self._honest, self._tie_totals(), 0.0)
+        return Totals(times * epsilon, ties, self._labelled * self.label_epsilon, times * delta)
 
     def _tie_totals(self) -> np.ndarray:
         ties = self.protocol.ties
@@ -182,10 +186,10 @@ class Ledger:
             return own
         partner = largest_of_others(base)
         if not self.protocol.ties.two_ended:
-            total = np.where(base > 0, np.maximum(own, partner), 0.0)
+            total = np.maximum(own, partner)
             np.maximum.at(total, columns, base[rows] + extra.data)
             return total
-        total = np.where(base > 0, base + partner, 0.0)
+        total = base + partner
         both = (extra + extra.T).tocoo()
         rows, columns = both.coords
         np.maximum.at(total, rows, base[rows] + base[columns] + both.data)
@@ -202,6 +206,7 @@ class Ledger:
             "lists": [held.state() for held in self._lists],
             "entries": self._entries.state(),
             "labelled": self._labelled.copy(),
+            "honest": self._honest,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -211,7 +216,7 @@ class Ledger:
         for held, part in zip(self._lists, state["lists"]):
             held.restore(part)
         self._entries.restore(state["entries"])
-        self._labelled = state["labelled"].copy()
+        self._labelled, self._honest = state["labelled"].copy(), state["honest"]
 
 
 def largest_of_others(values: np.ndarray) -> np.ndarray:
