@@ -84,7 +84,8 @@ class Population:
         """The level that `victim` holds about a stranger who asks for a tie: decided once per pair.
 
         0 with probability 1 - acceptance; 1 if it accepts and recognises a stranger (probability vigilance); else a
-        level from the trust model, as for a real tie. Good behaviour towards somebody who accepted lifts it to `earned`.
+        level from the trust model, as for a real tie. Good behaviour towards somebody who accepted lifts it to
+        `earned`.
         """
         generator = self.streams.generator("answer", ident=victim, block=asker)
         accept, recognise = generator.random(2)

@@ -20,9 +20,9 @@ class VerificationList(TieProtocol, kind="verification-list"):
     """A trust level 0..levels for every other user, each entry through (levels+1)-ary randomised response.
 
     An entry is replaced with probability (kappa+1) q, q = 1/(e^epsilon + kappa), by a uniform symbol of 0..kappa, and
-    kept otherwise: the same law as "keep with p, each other symbol with q" (Veritas, Eq. 10-11), written so that what is
-    replaced, and by what, does not depend on the truth. All entries run through it, zeros included: skipping them would
-    show who is tied to whom.
+    kept otherwise: the same law as "keep with p, each other symbol with q" (Veritas, Eq. 10-11), written so that what
+    is replaced, and by what, does not depend on the truth. All entries run through it, zeros included: skipping them
+    would show who is tied to whom.
     """
 
     form: ClassVar[str] = "verification-list"
