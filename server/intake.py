@@ -25,10 +25,10 @@ class Intake(Section):
         low, high = protocol.features.output_range(protocol.dimensions)
         slack = _TOLERANCE * max(abs(low), abs(high), 1.0) if np.isfinite([low, high]).all() else 0.0
         values, entries = batch.features, batch.lists
+        inside = (values.data >= low - slack) & (values.data <= high + slack)
         broken = {
             "too many features": self.count & (np.diff(values.indptr) > protocol.features.sampled(protocol.dimensions)),
-            "feature out of range": self.range
-            & _any_in_row(values.indptr, ~((values.data >= low - slack) & (values.data <= high + slack))),
+            "feature out of range": self.range & _any_in_row(values.indptr, ~(inside & np.isfinite(values.data))),
             "malformed list": self.levels
             & (
                 _any_in_row(entries.indptr, (entries.data < 1) | (entries.data > protocol.ties.levels))

@@ -1,9 +1,12 @@
 """Intake: what no honest run could send is rejected, with its reason; the last report can stand in."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+from agents.privacy.features.laplace import Laplace
 from agents.privacy.features.piecewise import Piecewise
 from agents.privacy.ties.verification_list import VerificationList
 from agents.protocol import Protocol
@@ -35,7 +38,9 @@ def row(*pairs, width=10):
 
 def test_well_formed_reports_pass():
     accepted, reasons = Intake().check(
-        batch([row((0, 1.0)), row((1, TOP), (2, -TOP)), row()], [row((1, 3), width=6), row(width=6), row((0, 1), width=6)]),
+        batch(
+            [row((0, 1.0)), row((1, TOP), (2, -TOP)), row()], [row((1, 3), width=6), row(width=6), row((0, 1), width=6)]
+        ),
         PROTOCOL,
     )
     assert accepted.all() and sum(reasons.values()) == 0
@@ -62,6 +67,12 @@ def test_an_entry_about_oneself_and_a_negative_level_are_malformed(entry):
 def test_numbers_must_be_finite():
     made = batch([row(), row()], [row(width=6)] * 2, senders=(0, 1), numbers=[[1.0], [np.nan]])
     assert Intake().check(made, PROTOCOL)[0].tolist() == [True, False]
+
+
+def test_an_unbounded_mechanism_still_asks_for_finite_features():
+    protocol = replace(PROTOCOL, features=Laplace(epsilon=1.0, dimensions=2))
+    made = batch([row((0, 1e6)), row((0, np.inf)), row((1, -np.inf)), row((2, np.nan))], [row(width=6)] * 4, range(4))
+    assert Intake().check(made, protocol)[0].tolist() == [True, False, False, False]
 
 
 def test_the_shelf_remembers_the_last_report_of_the_silent():
