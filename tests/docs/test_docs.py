@@ -5,6 +5,7 @@ run in order. The quick test appends cheap overrides to `run` (two epochs, no an
 an `audit` or a `tune` would work on; the slow one runs everything as printed.
 """
 
+import json
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ import pytest
 import typer.main
 from docpages import PAGES, ROOT, anchors, inline_commands, invocations, links, steps
 
+from sim import document
 from sim.cli import app, guarded, overrides
 from sim.scenario import load
 
@@ -221,6 +223,19 @@ def test_generated_files_are_current():
         [sys.executable, str(ROOT / "tools" / "make_docs.py"), "--check"], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["scenario", "sweep"])
+def test_editors_accept_every_shipped_file_and_mark_a_wrong_key(kind):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "scenarios" / f"{kind}.schema.json").read_text())
+    files = [file for file in (ROOT / "scenarios").rglob("*.yaml") if f"{kind}.schema.json" in file.read_text()]
+    assert len(files) > 5
+    for file in files:
+        data = document.read(file).data
+        jsonschema.validate(data, schema)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**data, "sede": 1}, schema)
 
 
 def test_the_site_builds_and_fetches_nothing(tmp_path):
