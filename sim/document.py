@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -47,6 +48,20 @@ class Document:
             if path[:end] in self.lines:
                 return self.lines[path[:end]]
         return None
+
+
+def locate(path: str | FilePath) -> FilePath:
+    """The file itself, or the scenario of that name that ships with the package: `quickstart`, `sweeps/ablation.yaml`,
+    `scenarios/quickstart.yaml`. A file of the user's own always comes first."""
+    path = FilePath(path)
+    if path.exists() or path.is_absolute():
+        return path
+    shipped = FilePath(str(resources.files("scenarios")))
+    inside = FilePath(*path.parts[1:]) if path.parts[:1] == ("scenarios",) else path
+    for name in (inside, inside.with_name(f"{inside.name}.yaml")):
+        if name.suffix == ".yaml" and ".." not in name.parts and (shipped / name).is_file():
+            return shipped / name
+    return path
 
 
 def read(path: str | FilePath) -> Document:

@@ -111,6 +111,7 @@ def load(source: str | FilePath | dict[str, Any], settings: dict[str, Any] | Non
     if isinstance(source, dict):
         paper = document.Document("scenario", copy.deepcopy(source))
     else:
+        source = document.locate(source)
         paper = document.read(source)
         add_plugin_folder(str(FilePath(source).resolve().parent))
     notes = overrides.apply(paper.data, settings or {}, Scenario)

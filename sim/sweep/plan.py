@@ -60,7 +60,7 @@ class Plan:
 
 def read_plan(path: str | FilePath) -> Plan:
     """Read a sweep file. Raises InputError that lists every problem: file, line, key, what was found and is allowed."""
-    path = FilePath(path)
+    path = document.locate(path)
     paper = document.read(path)
     found: list[Problem] = []
     file = build(SweepFile, paper.data, (), found)

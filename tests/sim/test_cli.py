@@ -165,3 +165,12 @@ def test_a_failing_run_says_where_and_exits_1(tmp_path, capsys):
     assert guarded(["run", str(write(tmp_path)), *arguments]) == 1
     said = capsys.readouterr().err
     assert "round 1, training: all 30 training users are pruned" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize("name", ["quickstart", "quickstart.yaml", "scenarios/populations/stealth.yaml"])
+def test_shipped_scenarios_are_found_by_name_from_anywhere(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert guarded(["validate", name]) == 0
+    (tmp_path / "quickstart.yaml").write_text("name: 5\n")
+    assert guarded(["validate", "quickstart.yaml"]) == 2, "a file of the user's own comes first"
+    assert guarded(["validate", "../quickstart"]) == 2
