@@ -59,8 +59,7 @@ if __name__ == "__main__":
     for nodes, epsilon in ((7600, 5.0), (7600, 7.0), (15200, 7.0), (37700, 7.0)):
         seconds, entries, growth = one_round(nodes, epsilon)
         each = growth * 1e6 / entries
-        print(
-            f"{nodes:>6} agents, epsilon {epsilon}: {seconds:.2f} s, {entries:,} entries, +{growth:.0f} MB ({each:.0f} bytes each)"
-        )
+        what = f"{nodes:>6} agents, epsilon {epsilon}"
+        print(f"{what}: {seconds:.2f} s, {entries:,} entries, +{growth:.0f} MB ({each:.0f} bytes each)")
     sparse_way, dense_way = one_round(4000, 5.0)[0], dense_round(4000, 5.0)
     print(f"  4000 agents, epsilon 5.0: dense / sparse time = {dense_way / sparse_way:.1f}")
