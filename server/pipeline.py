@@ -153,9 +153,10 @@ class Pipeline:
         return Outcome(suspicion, decision, learned, clock.seconds, tuple(dict.fromkeys(notes)))
 
     def train_on(self, evidence: Evidence, structure: Structure, round: int, gone: np.ndarray | None = None) -> Learned:
-        """Denoise and train on a given structure, with this round's seed: for anchors and controls."""
+        """Denoise and train on a given structure, this round's seed and fresh weights: for anchors."""
         nobody = np.zeros(evidence.n, dtype=bool)
-        return self._finish(evidence, structure, nobody if gone is None else gone, round, Clock(), [])
+        gone = nobody if gone is None else gone
+        return self._finish(evidence, structure, gone, round, Clock(), [], warm=None)
 
     def _suspicion(self, evidence: Evidence, form: str, skip: bool, notes: list[str]) -> Suspicion:
         scorer = self.settings.suspicion
@@ -178,10 +179,17 @@ class Pipeline:
             else:
                 structure = refinement.refine(evidence, ~gone, self.streams)
         notes.extend(structure.notes)
-        return self._finish(evidence, structure, gone, round, clock, notes)
+        return self._finish(evidence, structure, gone, round, clock, notes, self.warm)
 
     def _finish(
-        self, evidence: Evidence, structure: Structure, gone: np.ndarray, round: int, clock: Clock, notes: list[str]
+        self,
+        evidence: Evidence,
+        structure: Structure,
+        gone: np.ndarray,
+        round: int,
+        clock: Clock,
+        notes: list[str],
+        warm: Any,
     ) -> Learned:
         settings = self.settings
         matrix = adjacency(structure, evidence.n)
@@ -214,7 +222,7 @@ class Pipeline:
                     classes=self.protocol.classes,
                     standardise=private,
                     transition=self.transition,
-                    warm=self.warm,
+                    warm=warm,
                 )
         except TrainingError as error:
             raise RunError(f"round {round}, training: {error}") from error

@@ -24,14 +24,17 @@ LEAST_GAIN = 0.02
 
 
 class Anchors:
-    """The anchors of one round. Every training uses the round's own seed, so differences are paired."""
+    """The anchors of one round. Every training uses the round's own seed, so differences are paired, and starts from
+    fresh weights: those of an earlier round would carry over what the private graph had taught them."""
 
     def __init__(
         self, observer: Observer, pipeline: Pipeline, evidence: Evidence, outcome: Outcome, round: int
     ) -> None:
         self.observer, self.pipeline, self.evidence = observer, pipeline, evidence
         self.outcome, self.round = outcome, round
+        self.epoch = int(evidence.extra["epoch"])  # a curator's release of this round stays the same in every anchor
         public = observer.directory.public
+        self.started_fresh = round == 1 or not getattr(pipeline.settings.training, "warm_start", False)
         self.attackers = np.zeros(evidence.n, dtype=bool)
         self.attackers[public[observer.honest :]] = True
 
@@ -60,9 +63,13 @@ class Anchors:
         return self.observer.accuracy(predictions, self.observer.test)
 
     def _train(
-        self, structure: Structure, pipeline: Pipeline | None = None, evidence: Evidence | None = None
+        self,
+        structure: Structure,
+        pipeline: Pipeline | None = None,
+        evidence: Evidence | None = None,
+        gone: np.ndarray | None = None,
     ) -> float | None:
-        learned = (pipeline or self.pipeline).train_on(evidence or self.evidence, structure, self.round)
+        learned = (pipeline or self.pipeline).train_on(evidence or self.evidence, structure, self.round, gone)
         return self._test(learned.predictions)
 
     def _true_structure(self) -> Structure:
@@ -77,7 +84,7 @@ class Anchors:
         return self._train(self._true_structure())
 
     def _clean(self) -> float | None:
-        """True graph and true features: the attackers are isolated users without features."""
+        """True graph and true features: the attackers are isolated users without features or labels."""
         graph, directory = self.observer.graph, self.observer.directory
         blank = sparse.csr_array((self.evidence.n - graph.nodes, graph.dimensions), dtype=np.float32)
         rows = sparse.csr_array(sparse.vstack([graph.features, blank], format="csr"))[directory.stable]
@@ -85,7 +92,9 @@ class Anchors:
         plain = Pipeline(
             self.pipeline.settings.model_copy(update={"denoising": NoDenoising()}), protocol, self.pipeline.streams
         )
-        return self._train(self._true_structure(), plain, replace(self.evidence, features=sparse.csr_array(rows)))
+        plain.transition = self.pipeline.transition
+        evidence = replace(self.evidence, features=sparse.csr_array(rows))
+        return self._train(self._true_structure(), plain, evidence, self.attackers)
 
     def _plain(self) -> Pipeline:
         """Suspicion and pruning off, the protocol's plain edges."""
@@ -96,24 +105,27 @@ class Anchors:
 
     def _undefended(self) -> float | None:
         plain = self._plain()
-        if plain.settings.refinement == self.pipeline.settings.refinement and not self.outcome.decision.flagged.any():
+        same = plain.settings.refinement == self.pipeline.settings.refinement
+        if same and self.started_fresh and not self.outcome.decision.flagged.any():
             return self._test(self.outcome.learned.predictions)
-        return self._test(plain.run(self.evidence, self.round, 0).learned.predictions)
+        return self._test(plain.run(self.evidence, self.round, self.epoch).learned.predictions)
 
     def _oracle_pruned(self) -> float | None:
         if not self.attackers.any():
             return None
-        return self._test(self.pipeline.variant().run(self.evidence, self.round, 0, self.attackers).learned.predictions)
+        return self._test(
+            self.pipeline.variant().run(self.evidence, self.round, self.epoch, self.attackers).learned.predictions
+        )
 
     def _no_attack(self) -> float | None:
         """The same defence on the same honest reports, as if nobody else had taken part."""
-        if not self.attackers.any():
+        if self.started_fresh and not self.attackers.any():
             return self._test(self.outcome.learned.predictions)
         honest = np.flatnonzero(~self.attackers)
         alone = restrict(self.evidence, honest)
         twin = Pipeline(self.pipeline.settings, alone.protocol, self.pipeline.streams)
         twin.transition = self.pipeline.transition
-        inner = twin.run(alone, self.round, 0).learned.predictions
+        inner = twin.run(alone, self.round, self.epoch).learned.predictions
         if inner is None:
             return None
         everyone = np.full(self.evidence.n, -1, dtype=np.int64)
