@@ -59,10 +59,10 @@ class Simulation(mesa.Model):
         groups = scenario.population.attackers
         sizes = [group.size(honest) for group in groups]
         participants = honest + sum(sizes)
-        self.protocol = public_protocol(scenario, graph, participants)
-        self.directory = Directory.draw(participants, streams)
         train, validation, test = scenario.graph.split.draw(graph.labels, streams)
         refuse_what_cannot_run(scenario, graph, train)
+        self.protocol = public_protocol(scenario, graph, participants)
+        self.directory = Directory.draw(participants, streams)
 
         self.population = Population.found(
             scenario.population.honest,

@@ -238,7 +238,7 @@ class Observer:
             if self.test.any()
             else None,
             "victim_accuracy": self.accuracy(predictions, self.test & victims),
-            "loss": result.loss,
+            "loss": None if np.isnan(result.loss) else result.loss,
             "epochs": result.epochs,
         }
 
