@@ -91,12 +91,12 @@ class FeaturePrior(Refinement, kind="feature-prior"):
         from server.refinement._public_weights import tuned_public_graph
 
         view = public_view(evidence, kept)
-        twin = self.model_copy(update={"bits_enter": "coefficients"})
-        return {
-            "public_only": tuned_public_graph(view, self.per_user, self.self_loop, validate),
-            "fit_only": twin._structure(view, evidence),
-            "knn": knn_graph(view),
-        }
+        public_only = tuned_public_graph(view, self.per_user, self.self_loop, validate)
+        controls = {"public_only": public_only, "knn": knn_graph(view)}
+        if evidence.protocol.ties.form in self.accepts:
+            twin = self.model_copy(update={"bits_enter": "coefficients"})
+            controls["fit_only"] = twin._structure(view, evidence)
+        return controls
 
     def warm_up(self) -> None:
         from server.refinement._feature_warm import warm_up
