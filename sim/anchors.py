@@ -145,7 +145,10 @@ class Anchors:
         def validate(structure: Structure) -> float:
             return float(self.pipeline.train_on(self.evidence, structure, self.round).result.validation_accuracy)
 
-        return self.pipeline.settings.refinement.controls(self.evidence, ~self.outcome.decision.flagged, validate)
+        # Attention pays for every tie in every head, so its public twin is sparser.
+        per_user = 5.0 if getattr(self.pipeline.settings.training, "model", "") == "gat" else 25.0
+        refinement, kept = self.pipeline.settings.refinement, ~self.outcome.decision.flagged
+        return refinement.controls(self.evidence, kept, validate, per_user)
 
 
 def random_structure(members: np.ndarray, size: int, generator: np.random.Generator) -> Structure:

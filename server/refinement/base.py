@@ -51,13 +51,17 @@ class Refinement(Component, family="server.refinement", home="server.refinement"
         """Compile kernels, so that the stage's clock measures work only. Called once before the first round."""
 
     def controls(
-        self, evidence: Evidence, kept: np.ndarray, validate: Callable[[Structure], float] | None = None
+        self,
+        evidence: Evidence,
+        kept: np.ndarray,
+        validate: Callable[[Structure], float] | None = None,
+        per_user: float = 25.0,
     ) -> dict[str, Structure]:
         """Structures to train beside the result, by name, so that what public data buys is not credited to reports.
 
         Where features are public: `knn` (ties between the 10 most similar users) and `public_only` (the tuned graph of
-        public features and training labels; `validate` chooses its one parameter). Nothing above 20,000 users, since
-        all pairs are compared.
+        public features and training labels, `per_user` ties a user; `validate` chooses its one parameter). Nothing above
+        20,000 users, since all pairs are compared.
         """
         if evidence.protocol.features.kind != "none" or not evidence.features.shape[1] > 1 or evidence.n > 20_000:
             return {}
@@ -65,4 +69,4 @@ class Refinement(Component, family="server.refinement", home="server.refinement"
         from server.refinement._public_weights import tuned_public_graph
 
         view = public_view(evidence, kept)
-        return {"knn": knn_graph(view), "public_only": tuned_public_graph(view, validate=validate)}
+        return {"knn": knn_graph(view), "public_only": tuned_public_graph(view, per_user, validate=validate)}

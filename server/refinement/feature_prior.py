@@ -83,10 +83,15 @@ class FeaturePrior(Refinement, kind="feature-prior"):
         return Structure(u, v, columns["weight"], hard, columns["probability"], summary, found.notes)
 
     def controls(
-        self, evidence: Evidence, kept: np.ndarray, validate: Callable[[Structure], float] | None = None
+        self,
+        evidence: Evidence,
+        kept: np.ndarray,
+        validate: Callable[[Structure], float] | None = None,
+        per_user: float = 25.0,
     ) -> dict[str, Structure]:
         """Twins that decide whether private bits matter: `public_only` (no bit), `fit_only` (bits through coefficients
-        only) and `knn` (the 10 most similar users). `validate` chooses the public graph, see `tuned_public_graph`."""
+        only) and `knn` (the 10 most similar users). `validate` chooses the public graph, see `tuned_public_graph`; it has
+        as many ties a user as the method itself, whatever `per_user` says."""
         from server.refinement._public import knn_graph, public_view
         from server.refinement._public_weights import tuned_public_graph
 
