@@ -60,8 +60,8 @@ class Refinement(Component, family="server.refinement", home="server.refinement"
         """Structures to train beside the result, by name, so that what public data buys is not credited to reports.
 
         Where features are public: `knn` (ties between the 10 most similar users) and `public_only` (the tuned graph of
-        public features and training labels, `per_user` ties a user; `validate` chooses its one parameter). Nothing above
-        20,000 users, since all pairs are compared.
+        public features and training labels, `per_user` ties a user; `validate` chooses its one parameter). Nothing
+        above 20,000 users, since all pairs are compared.
         """
         if evidence.protocol.features.kind != "none" or not evidence.features.shape[1] > 1 or evidence.n > 20_000:
             return {}

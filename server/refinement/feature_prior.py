@@ -90,8 +90,8 @@ class FeaturePrior(Refinement, kind="feature-prior"):
         per_user: float = 25.0,
     ) -> dict[str, Structure]:
         """Twins that decide whether private bits matter: `public_only` (no bit), `fit_only` (bits through coefficients
-        only) and `knn` (the 10 most similar users). `validate` chooses the public graph, see `tuned_public_graph`; it has
-        as many ties a user as the method itself, whatever `per_user` says."""
+        only) and `knn` (the 10 most similar users). `validate` chooses the public graph, see `tuned_public_graph`; it
+        has as many ties a user as the method itself, whatever `per_user` says."""
         from server.refinement._public import knn_graph, public_view
         from server.refinement._public_weights import tuned_public_graph
 
