@@ -140,6 +140,28 @@ def test_honest_tie_protocols_pass(cls, unit):
     assert rows[0].claimed == (1.0 if unit == "undirected-tie" and cls.two_ended else 2.0)
 
 
+@pytest.mark.parametrize("epsilon", [11.0, 13.0, 50.0, 800.0])
+def test_honest_mechanisms_pass_where_nearly_every_draw_is_the_truth(epsilon):
+    """Of some ten thousand draws none, or a single one, differs from the truth: neither accuses anybody."""
+    effort = Effort(pilot=20_000, most=20_000)
+    for ties in (VerificationList(epsilon=epsilon), BinaryList(epsilon=epsilon)):
+        public = Protocol(60, 10, 3, Piecewise(epsilon=1.0), ties, "list-entry", 1, 3.0)
+        assert exit_code(audit_ties(public, STREAMS, effort)) == 0
+    assert exit_code(audit_labels(RandomizedResponseLabels(epsilon=epsilon), 3, STREAMS, effort)) == 0
+    for cls in (MultiBit, Piecewise, SquareWave):
+        assert exit_code(audit_features(cls(epsilon=epsilon, dimensions=1), 10, STREAMS, effort)) == 0
+
+
+def test_outcomes_that_may_be_missing_are_allowed_for_and_not_more():
+    """20,000 values, all 0. An outcome of size 5 with probability 1e-4 is missing with probability e^-2, of 2e-3 with
+    e^-40: the first is no violation, the second is."""
+    still = Moments()
+    still.add(np.zeros(20_000))
+    for chance, verdict in ((1e-4, NO_VIOLATION), (2e-3, VIOLATES)):
+        assert compare("x", "bias", [Expected("a", 5 * chance, still, 5.0)], False).verdict == verdict
+    assert compare("x", "bias", [Expected("a", 5e-4, still)], False).verdict == VIOLATES
+
+
 def test_labels_and_degrees_pass():
     rows = audit_labels(RandomizedResponseLabels(epsilon=1.0), 5, STREAMS, LIGHT)
     rows += audit_degrees(DegreeNoise("laplace", 0.5), STREAMS, 2, LIGHT)

@@ -133,6 +133,7 @@ def audit_budget(mechanism: FeatureMechanism, dimensions: int) -> AuditRow:
 def audit_moments(mechanism: FeatureMechanism, dimensions: int, streams: Streams, count: int) -> list[AuditRow]:
     """Bias and variance of the rectified estimates, every coordinate alike, at several true values."""
     means, squares = [], []
+    largest, share = largest_estimate(mechanism, dimensions), mechanism.sampled(dimensions) / dimensions
     for value in (0.0, 0.25, 0.5, 1.0):
         world = FeatureWorld(mechanism, constant_row(value, dimensions), "", streams.child(f"moments {value}"))
         mean, square = Moments(), Moments()
@@ -143,10 +144,19 @@ def audit_moments(mechanism: FeatureMechanism, dimensions: int, streams: Streams
             square.add(row_sums(reports, reports.data.astype(float) ** 2) / dimensions)
         centred = value - mechanism.neutral
         theory = float(mechanism.variance(np.array([value]), dimensions)[0])
-        means.append(Expected(f"all {value:g}", centred, mean))
-        squares.append(Expected(f"all {value:g}", theory + centred**2, square))
+        means.append(Expected(f"all {value:g}", centred, mean, share * largest))
+        squares.append(Expected(f"all {value:g}", theory + centred**2, square, share * largest**2))
     subject = f"features: {mechanism.kind}"
     return [compare(subject, "bias", means, False), compare(subject, "mean square", squares, True)]
+
+
+def largest_estimate(mechanism: FeatureMechanism, dimensions: int) -> float:
+    """The largest magnitude of a rectified output; 0 for unbounded noise, which has no rare outcomes of its own."""
+    ends = np.array(mechanism.output_range(dimensions), dtype=np.float32)
+    if not np.isfinite(ends).all():
+        return 0.0
+    probe = sparse.csr_array((ends, [0, 0], [0, 1, 2]), shape=(2, dimensions))
+    return float(np.abs(mechanism.rectify(probe).data).max())
 
 
 def row_sums(reports: sparse.csr_array, values: np.ndarray) -> np.ndarray:

@@ -14,6 +14,8 @@ from agents.privacy.audit.rows import NO_VIOLATION, VIOLATES, AuditRow
 
 ROUNDING = 1e-6
 """Relative error of float32 estimates that no test counts."""
+RARE = -math.log(ALPHA / 10)
+"""An outcome that is expected this often is missing altogether with probability ALPHA / 10."""
 
 
 @dataclass
@@ -51,16 +53,27 @@ class Moments:
 
 @dataclass(frozen=True)
 class Expected:
-    """One input: what its statistic should be on average, and what it was."""
+    """One input: what its statistic should be on average, and what it was.
+
+    `reach` is the farthest that a single value can lie from theory, 0 where far values are no part of the law. Where
+    nearly all values are alike, as at a large epsilon, the few that are not may be missing from the sample, mean and
+    standard error alike; so `RARE` of them are allowed for.
+    """
 
     label: str
     theory: float
     seen: Moments
+    reach: float = 0.0
+
+    @property
+    def slack(self) -> float:
+        """What rounding, and rare outcomes, may add to the difference from theory."""
+        return self.seen.slack + RARE * self.reach / self.seen.count
 
     @property
     def strain(self) -> float:
-        """Distance from theory in standard errors, rounding allowed for."""
-        distance = max(0.0, abs(self.seen.mean - self.theory) - self.seen.slack)
+        """Distance from theory in standard errors, rounding and rare outcomes allowed for."""
+        distance = max(0.0, abs(self.seen.mean - self.theory) - self.slack)
         return distance / self.seen.error if self.seen.error > 0 else (math.inf if distance > 0 else 0.0)
 
 
@@ -72,7 +85,7 @@ def compare(subject: str, quantity: str, cases: list[Expected], relative: bool) 
     """
     worst = max(cases, key=lambda case: case.strain)
     limit = normal_quantile(ALPHA / len(cases) / 2)
-    visible = (limit + normal_quantile(1 - POWER)) * worst.seen.error + worst.seen.slack
+    visible = (limit + normal_quantile(1 - POWER)) * worst.seen.error + worst.slack
     claimed, measured = (worst.theory, worst.seen.mean) if relative else (0.0, worst.seen.mean - worst.theory)
     if relative:
         visible /= abs(worst.theory) or 1.0

@@ -45,7 +45,7 @@ def audit_labels(
     for truth in truths:
         shares = Moments()
         shares.add(LabelWorld(mechanism, classes, truth, streams.child(f"kept {truth}")).draw(effort.pilot)[0] == truth)
-        kept.append(Expected(f"class {truth}", float(matrix[truth, truth]), shares))
+        kept.append(Expected(f"class {truth}", float(matrix[truth, truth]), shares, 1.0))
     return [
         audit_epsilon(subject, worlds, epsilon, effort=effort),
         compare(subject, "bias of the kept share", kept, False),

@@ -146,8 +146,9 @@ def audit_channel(protocol: Protocol, streams: Streams, count: int) -> list[Audi
         square.add((estimates - level) ** 2)
         chances = np.where(symbols == level, keep, other)
         spread = (chances * symbols**2).sum() - (chances * symbols).sum() ** 2
-        means.append(Expected(f"level {level}", level, mean))
-        squares.append(Expected(f"level {level}", spread / (keep - other) ** 2, square))
+        reach = max(level, ties.levels - level) / (keep - other)
+        means.append(Expected(f"level {level}", level, mean, reach))
+        squares.append(Expected(f"level {level}", spread / (keep - other) ** 2, square, reach**2))
     subject = subject_of(ties)
     return [compare(subject, "bias", means, False), compare(subject, "variance", squares, True)]
 
