@@ -14,8 +14,13 @@ from sim.engine import public_protocol, with_features
 from sim.kernel.randomness import Streams
 from sim.scenario import Scenario
 
-STILL_TIMING = ("always",)
-"""Timing kinds whose ties are all asked for before the first report."""
+STILL = {
+    "timing": ("always",),
+    "claims": ("maximal", "level-match", "minimal", "honest-like", "collusive"),
+    "targets": ("cyclic", "random", "same-victims", "high-degree", "low-degree", "class", "community", "maximal-gain",
+                "random-node", "random-value"),
+}  # fmt: skip
+"""Kinds by which all ties are asked for before the first report, and at the same level ever after."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,11 @@ def audit(scenario: Scenario, effort: Effort | None = None, tell: Callable[[str]
 
 def truth_may_move(scenario: Scenario) -> bool:
     """Whether some honest user's list may change after its first report: an attacker asks for a tie in a later round,
-    or earns a higher level with time."""
+    or earns a higher level with time. Kinds that are not known to keep still, a user's own included, may do so."""
     if scenario.rounds == 1:
         return False
-    return any(
-        group.timing.kind not in STILL_TIMING or ":" in group.claims.kind or hasattr(group.claims, "camouflage_rounds")
-        for group in scenario.population.attackers
-    )
+    groups = scenario.population.attackers
+    return any(getattr(group, part).kind not in kinds for group in groups for part, kinds in STILL.items())
 
 
 def headline(scenario: Scenario, protocol: Protocol) -> str:

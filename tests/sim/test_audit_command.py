@@ -3,9 +3,10 @@
 import textwrap
 
 import pytest
+from tiny_worlds import simulation
 
 from agents.privacy.audit import Effort
-from sim.audit import audit, headline, noticed, truth_may_move
+from sim.audit import STILL, audit, headline, noticed, truth_may_move
 from sim.cli import guarded
 from sim.engine import public_protocol
 from sim.kernel.randomness import Streams
@@ -69,10 +70,30 @@ def test_the_split_budget_of_one_report_is_what_is_audited():
     assert claims["labels: randomized-response"] == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize(("part", "kind"), [(part, kind) for part, kinds in STILL.items() for kind in kinds])
+def test_kinds_that_are_said_to_keep_still_move_no_list(part, kind):
+    """Three rounds in which every victim accepts: no list that was reported once is ever another."""
+    group = {
+        "name": "fakes",
+        "count": 3,
+        "targets": {"kind": "cyclic", "per_attacker": 4},
+        "knowledge": ["protocol", "degrees", "feedback", "labels", "graph"],
+        part: {"kind": kind},
+    }
+    ring = [[i, (i + 1) % 24] for i in range(24)]
+    run = simulation(ring, 24, rounds=3, population={"honest": {"acceptance": 1.0}, "attackers": [group]})
+    for _ in range(3):
+        run.step()
+    assert run.population.answered and not run.ledger.moved and not truth_may_move(run.spec)
+
+
 def test_memoized_reports_of_lists_that_move_are_not_private_over_rounds():
     sleeper = {"population.attackers.0.timing.kind": "sleeper"}
     assert not truth_may_move(scenario()) and truth_may_move(scenario(**sleeper))
     assert not truth_may_move(scenario(rounds=1, **sleeper))
+    learning = {"claims": {"kind": "adaptive"}, "knowledge": ["protocol", "feedback"]}
+    learning = {f"population.attackers.0.{key}": value for key, value in learning.items()}
+    assert truth_may_move(scenario(**learning)), "it asks for more ties once it has learnt that they stand"
     found = audit(scenario(**sleeper), Effort(5_000, 20_000))
     assert "not epsilon-LDP" in found.text and found.exit_code == 0
     assert "the moment of change is visible" in found.text
