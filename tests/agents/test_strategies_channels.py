@@ -7,6 +7,7 @@ from scipy import sparse
 
 from agents.privacy.ties import TieProtocol, TieReports
 from agents.privacy.ties.base import no_lists
+from agents.privacy.ties.blink_reports import BlinkReports
 from agents.privacy.ties.pair_bits import PairBits
 from agents.privacy.ties.pairing import reporter
 from agents.privacy.ties.verification_list import VerificationList
@@ -111,6 +112,24 @@ def test_bypass_answers_questions_for_numbers_with_the_intended_degree():
     assert second.numbers.tolist() == [[5.0]] * 6
     assert (second.lists != plan.lists).nnz == 0
     assert second.features.nnz == 0  # features travel once
+
+
+def test_a_count_sent_around_the_noise_is_that_of_the_claims_one_speaks_for():
+    plan, batch = sent("bypass", public(ties=PairBits(epsilon=2.0, count_share=0.5)))
+    owned = [
+        sum(int(reporter(m, v)) == m for v in ids) for m, ids in zip(plan.members, np.split(plan.lists.indices, 6))
+    ]
+    assert batch.numbers[:, 0].tolist() == owned == np.diff(batch.lists.indptr).tolist()
+    assert sum(owned) < plan.lists.nnz
+    assert sent("bypass", public(ties=PairBits(epsilon=2.0)))[1].numbers.shape == (6, 0)
+
+
+@pytest.mark.parametrize("ties", [BlinkReports(epsilon=2.0), PairBits(epsilon=2.0, count_share=0.5)])
+def test_made_up_entries_are_not_counted_in_the_numbers_as_honest_noise_is_not(ties):
+    _, plain = sent("bypass", public(ties=ties))
+    _, batch = sent("camouflage", public(ties=ties))
+    assert batch.lists.nnz > 2 * plain.lists.nnz
+    assert batch.numbers.tolist() == plain.numbers.tolist()
 
 
 def test_verbatim_by_hand():
