@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class BinaryList(TieProtocol, kind="binary-list"):
     """A bit for every other user (tied or not), each flipped with probability 1 / (1 + e^epsilon), from both ends.
 
-    All n - 1 bits of a list go through randomised response. A tie sits in two lists and costs twice epsilon.
+    All n - 1 bits of a list go through randomised response. A tie sits in two lists and costs twice epsilon. Floating
+    point: as for `verification-list`.
     """
 
     form: ClassVar[str] = "binary-list"

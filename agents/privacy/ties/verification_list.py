@@ -23,6 +23,9 @@ class VerificationList(TieProtocol, kind="verification-list"):
     kept otherwise: the same law as "keep with p, each other symbol with q" (Veritas, Eq. 10-11), written so that what
     is replaced, and by what, does not depend on the truth. All entries run through it, zeros included: skipping them
     would show who is tied to whom.
+
+    Floating point: outputs are discrete, and a probability is off by at most 2^-53. Where q is no larger than that,
+    from an epsilon of about 36 on, it is not kept to, and no noise to speak of is left.
     """
 
     form: ClassVar[str] = "verification-list"
