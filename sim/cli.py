@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from sim.kernel.errors import InputError, RunError
+from sim.kernel.errors import InputError, Interrupted, RunError
 
 # Newer versions of typer carry a copy of click inside, so its base error is found through typer's own.
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -62,7 +65,7 @@ def run(
         from sim.scenario import load_scenario
 
         rounds = load_scenario(resume / "scenario.yaml").rounds if (resume / "scenario.yaml").exists() else 0
-        with progress.rounds(rounds, quiet) as tell:
+        with resumable(resume), progress.rounds(rounds, quiet) as tell:
             result = finish(resume, tell)
     else:
         from sim.scenario import load
@@ -73,7 +76,7 @@ def run(
             from sim.advising import warnings
 
             progress.say_notes([*loaded.notes, *warnings(loaded.scenario)])
-        with progress.rounds(loaded.scenario.rounds, quiet) as tell:
+        with resumable(out), progress.rounds(loaded.scenario.rounds, quiet) as tell:
             from sim.runner import run as start
 
             result = start(loaded.scenario, out, tell)
@@ -141,7 +144,7 @@ def validate(scenario: ScenarioFile, settings: Settings = [], seed: Seed = None)
 
     loaded = load(scenario, overrides(settings, seed))
     progress.say_notes(loaded.notes)
-    print(f"{scenario}: valid ({loaded.scenario.name!r}, {loaded.scenario.rounds} rounds)")
+    print(f"{scenario}: valid ({loaded.scenario.name!r}, rounds: {loaded.scenario.rounds})")
 
 
 @app.command()
@@ -220,12 +223,26 @@ def fresh_folder(name: str) -> Path:
     """`runs/NAME-TIME`, with a number behind it when two runs start in one second."""
     from datetime import datetime
 
-    stem = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    plain = re.sub(r"[^\w.-]+", "-", name)[:80].strip("-.") or "run"  # a name is free text, and no path
+    stem = Path("runs") / f"{plain}-{datetime.now():%Y%m%d-%H%M%S}"
     folder, number = stem, 1
     while folder.exists():
         number += 1
         folder = stem.with_name(f"{stem.name}-{number}")
     return folder
+
+
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Turn Ctrl-C into a message that says what is in the run's folder, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (folder / "scenario.yaml").exists():
+            told = f"interrupted: finished rounds are on disk; `graphwarden run --resume {folder}` goes on"
+        else:
+            told = "interrupted: nothing was written"
+        raise Interrupted(told) from None
 
 
 def main() -> None:
@@ -252,6 +269,16 @@ def guarded(arguments: list[str]) -> int:
     except _UsageError as error:
         error.show()
         return 2
+    except OSError as error:  # a full disk, a folder that may not be read or written, a path that is too long
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"{place}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except MemoryError as error:
+        print(f"out of memory: {error or 'nothing more could be allocated'}", file=sys.stderr)
+        return 1
+    except Interrupted as stopped:
+        print(stopped, file=sys.stderr)
+        return _INTERRUPTED
     except (typer.Abort, KeyboardInterrupt):
-        print("interrupted: finished rounds are on disk; `graphwarden run --resume DIR` goes on", file=sys.stderr)
+        print("interrupted", file=sys.stderr)
         return _INTERRUPTED

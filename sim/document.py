@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
-from sim.kernel.component import Path
+from sim.kernel.component import Path, show
 from sim.kernel.errors import InputError
 
 
@@ -73,8 +73,10 @@ def read(path: str | FilePath) -> Document:
         raise InputError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise InputError(f"{path}: found a folder; expected a YAML file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text (byte {error.start} cannot be read); save it as UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     return parse(text, str(path))
 
 
@@ -88,16 +90,40 @@ def parse(text: str, name: str) -> Document:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}" if mark else ""
-        raise InputError(f"{name}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
+        raise InputError(f"{name}{where}: not valid YAML: {_cause(error)}") from None
+    except RecursionError:
+        raise InputError(f"{name}: not valid YAML: a value contains itself, or is nested too deeply") from None
     if data is None:
         raise InputError(f"{name}: the file is empty; expected a scenario (see `graphwarden list` and the README)")
     if not isinstance(data, dict):
-        raise InputError(f"{name}: found {type(data).__name__} at the top; expected a mapping of sections")
+        raise InputError(f"{name}: found {show(data)} at the top; expected a mapping of sections")
     if repeated:
         raise InputError(
             "\n".join(f"{name}:{line}: key {key!r} appears twice in one mapping" for key, line in repeated)
         )
     return Document(name, data, lines)
+
+
+def expect(paper: Document, kind: Literal["scenario", "sweep", "tune"]) -> None:
+    """Raise InputError when a file is plainly of another kind than the command it was given to."""
+    found = kind
+    if "scenario" in paper.data and "graph" not in paper.data:
+        found = "tune" if "search" in paper.data else "sweep"
+    elif "graph" in paper.data and "scenario" not in paper.data:
+        found = "scenario"
+    if found != kind:
+        command = "run" if found == "scenario" else found
+        raise InputError(f"{paper.name}: found a {found} file, expected a {kind} file; use `graphwarden {command}`")
+
+
+def _cause(error: yaml.YAMLError) -> str:
+    """What is wrong, on one line; what the parser says in its own terms about a user's likely mistakes, in theirs."""
+    problem = str(getattr(error, "problem", None) or error)
+    if "'\\t'" in problem:
+        return "found a tab where only spaces may indent; replace tabs by spaces"
+    if problem == "but found another document":
+        return "found a second document after '---'; expected one a file"
+    return " ".join(problem.split())
 
 
 def _note_lines(node: yaml.Node, path: Path, lines: dict[Path, int]) -> list[tuple[str, int]]:
@@ -125,7 +151,7 @@ def scalar(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise InputError(f"--set: cannot read the value {text!r} as YAML: {getattr(error, 'problem', error)}") from None
+        raise InputError(f"--set: cannot read the value {text!r} as YAML: {_cause(error)}") from None
 
 
 def write(data: Any) -> str:

@@ -10,13 +10,14 @@ import pickle
 import platform
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from sim.columns import GROUP, ROUND
 from sim.kernel.component import Component, Section
-from sim.kernel.errors import InputError
+from sim.kernel.errors import InputError, RunError
 from sim.scenario import Scenario
 
 _PACKAGES = (
@@ -45,19 +46,47 @@ class RunDirectory:
     def create(cls, path: str | Path, scenario: Scenario) -> RunDirectory:
         """A new run directory. Raises InputError when the folder already holds a run or cannot be made."""
         path = Path(path)
-        if (path / "scenario.yaml").exists():
-            raise InputError(f"{path}: this folder already holds a run; choose another --out, or `run --resume {path}`")
+        cls.refuse_taken(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{path}: cannot make the output folder: {error.strerror}") from None
         made = cls(path)
-        made.write("scenario.yaml", scenario.to_yaml())
+        try:
+            made._replace("scenario.yaml", scenario.to_yaml().encode("utf-8"))
+        except OSError as error:
+            raise InputError(f"{path}: cannot write into the output folder: {error.strerror}") from None
         made._keep_plugins(scenario)
         made.write("environment.json", json.dumps(environment(scenario.seed), indent=2) + "\n")
         made._start_table("rounds.csv", [c.name for c in ROUND])
         made._start_table("groups.csv", [c.name for c in GROUP])
         return made
+
+    @staticmethod
+    def refuse_taken(path: str | Path) -> None:
+        """Raise InputError when a folder already holds a run."""
+        path = Path(path)
+        if (path / "summary.json").exists():
+            raise InputError(f"{path}: this folder already holds a finished run; choose another --out")
+        if (path / "scenario.yaml").exists():
+            raise InputError(f"{path}: this folder already holds a run; choose another --out, or `run --resume {path}`")
+
+    def discard(self) -> None:
+        """Remove what `create` wrote: the run turned out to be impossible before a round of it was played."""
+        for name in ("scenario.yaml", "environment.json", "rounds.csv", "groups.csv"):
+            (self.path / name).unlink(missing_ok=True)
+        with suppress(OSError):  # something else lies there, too
+            self.path.rmdir()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunError(
+                f"{self.path}: cannot write: {error.strerror}; what is finished stays there, and "
+                f"`graphwarden run --resume {self.path}` goes on"
+            ) from error
 
     @classmethod
     def reopen(cls, path: str | Path) -> RunDirectory:
@@ -83,7 +112,7 @@ class RunDirectory:
     def append(self, rows: list[dict[str, Any]], groups: list[dict[str, Any]]) -> None:
         """Add rows to the tables and force them to disk."""
         for name, new, columns in (("rounds.csv", rows, ROUND), ("groups.csv", groups, GROUP)):
-            with open(self.path / name, "a", encoding="utf-8", newline="") as file:
+            with self._writing(), open(self.path / name, "a", encoding="utf-8", newline="") as file:
                 file.write(table(new, [c.name for c in columns], header=False))
                 file.flush()
                 os.fsync(file.fileno())
@@ -95,7 +124,8 @@ class RunDirectory:
 
     def save(self, state: dict[str, Any]) -> None:
         """Keep a checkpoint."""
-        self._replace(CHECKPOINT, pickle.dumps(state, protocol=pickle.HIGHEST_PROTOCOL))
+        with self._writing():
+            self._replace(CHECKPOINT, pickle.dumps(state, protocol=pickle.HIGHEST_PROTOCOL))
 
     def saved(self) -> dict[str, Any] | None:
         """The last checkpoint, or None when the run was stopped before its first round ended. Only open run directories
@@ -113,18 +143,24 @@ class RunDirectory:
         if fates is not None:
             buffer = io.BytesIO()
             fates.to_parquet(buffer, index=False)
-            self._replace("agents.parquet", buffer.getvalue())
+            with self._writing():
+                self._replace("agents.parquet", buffer.getvalue())
         self.write("summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
         (self.path / CHECKPOINT).unlink(missing_ok=True)
 
     def write(self, name: str, text: str) -> None:
-        """Write a whole text file at once."""
-        self._replace(name, text.encode("utf-8"))
+        """Write a whole text file at once. Raises RunError when it cannot be written."""
+        with self._writing():
+            self._replace(name, text.encode("utf-8"))
 
     def _replace(self, name: str, content: bytes) -> None:
         scratch = self.path / f".{name}.{os.getpid()}"
-        scratch.write_bytes(content)
-        os.replace(scratch, self.path / name)
+        try:
+            scratch.write_bytes(content)
+            os.replace(scratch, self.path / name)
+        except OSError:
+            scratch.unlink(missing_ok=True)
+            raise
 
 
 def components(value: Any) -> Iterator[Component]:

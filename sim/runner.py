@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -14,6 +14,9 @@ from sim.kernel.errors import InputError
 from sim.records import RunDirectory
 from sim.result import Result
 from sim.scenario import Scenario, load, load_scenario
+
+if TYPE_CHECKING:
+    from sim.engine import Simulation
 
 Progress = Callable[[int, str], None]
 
@@ -35,28 +38,35 @@ def run(
         scenario, notes = loaded.scenario, loaded.notes
     elif overrides:
         raise InputError("overrides go with a path or plain data; this scenario is already loaded")
+    if out is not None:
+        RunDirectory.refuse_taken(out)
+    simulation = _simulation(scenario, progress)  # first, so that a graph that cannot be loaded leaves no folder behind
     directory = RunDirectory.create(out, scenario) if out is not None else None
-    return _execute(scenario, directory, None, progress, notes)
+    try:
+        return _execute(simulation, directory, None, notes)
+    except InputError:
+        if directory is not None and simulation.round <= 1:
+            directory.discard()
+        raise
 
 
 def resume(path: str | Path, progress: Progress | None = None) -> Result:
     """Finish an interrupted run in its own directory. The result is the same as that of an unbroken run."""
     directory = RunDirectory.reopen(path)
     scenario = load_scenario(directory.path / "scenario.yaml")
-    return _execute(scenario, directory, directory.saved(), progress, [])
+    return _execute(_simulation(scenario, progress), directory, directory.saved(), [])
+
+
+def _simulation(scenario: Scenario, progress: Progress | None) -> Simulation:
+    from sim.engine import Simulation
+
+    return Simulation(scenario, progress)
 
 
 def _execute(
-    scenario: Scenario,
-    directory: RunDirectory | None,
-    state: dict[str, Any] | None,
-    progress: Progress | None,
-    notes: list[str],
+    simulation: Simulation, directory: RunDirectory | None, state: dict[str, Any] | None, notes: list[str]
 ) -> Result:
-    from sim.engine import Simulation
-
-    simulation = Simulation(scenario, progress)
-    observer = simulation.observer
+    scenario, observer = simulation.spec, simulation.observer
     try:
         if state is not None:
             simulation.restore(state)

@@ -114,6 +114,7 @@ def load(source: str | FilePath | dict[str, Any], settings: dict[str, Any] | Non
         source = document.locate(source)
         paper = document.read(source)
         add_plugin_folder(str(FilePath(source).resolve().parent))
+        document.expect(paper, "scenario")
     notes = overrides.apply(paper.data, settings or {}, Scenario)
     folder = None if isinstance(source, dict) else FilePath(source).resolve().parent
     scenario, problems = resolve(paper.data, folder)

@@ -87,6 +87,7 @@ def read_search(path: str | Path) -> Search:
     """Read a tune file. Raises InputError that lists its mistakes with their lines; the ends of every range are tried
     on the scenario, so a key that does not exist or a value out of bounds is found before the first trial."""
     paper = document.read(path)
+    document.expect(paper, "tune")
     problems: list[Problem] = []
     file = build(TuneFile, paper.data, (), problems)
     ranges: dict[str, Range] = {}

@@ -11,3 +11,7 @@ class SettingError(InputError, ValueError):
 
 class RunError(Exception):
     """The run itself failed (exit code 1)."""
+
+
+class Interrupted(Exception):
+    """The user stopped it (exit code 130); the message says what is left and how to go on."""

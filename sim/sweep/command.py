@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from sim.kernel.errors import InputError
+from sim.kernel.errors import InputError, Interrupted
 from sim.progress import say_notes
 from sim.sweep.closing import closing
 from sim.sweep.conduct import Work, carry_out, conclude, prepare, title
@@ -36,8 +36,7 @@ def sweep(
         result = conclude(work, _carry_out(work, workers, engine, quiet))
     except KeyboardInterrupt:
         told = f"interrupted: finished runs are in {work.store.folder}; the same command goes on with the rest"
-        print(told, file=sys.stderr)
-        raise typer.Exit(130) from None
+        raise Interrupted(told) from None
     if not quiet:
         closing(result)
     for name, stage, cause in result.failures:

@@ -62,6 +62,7 @@ def read_plan(path: str | FilePath) -> Plan:
     """Read a sweep file. Raises InputError that lists every problem: file, line, key, what was found and is allowed."""
     path = document.locate(path)
     paper = document.read(path)
+    document.expect(paper, "sweep")
     found: list[Problem] = []
     file = build(SweepFile, paper.data, (), found)
     if not found:

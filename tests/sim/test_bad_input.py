@@ -1,5 +1,9 @@
 """Bad input: exit code 2, every problem at once, each with file, line, key, what was found and what is allowed."""
 
+import json
+import os
+
+import numpy as np
 import pytest
 
 from sim.cli import guarded
@@ -47,6 +51,14 @@ BROKEN = [
         "kind: pair-bits, epsilon: 1.0",
         ["server.refinement.kind", "auto"],
     ),
+    ("  training: {epochs: 3}", "\ttraining: {epochs: 3}", [":12: not valid YAML: found a tab"]),
+    ("rounds: 1", "rounds: &r [*r]", ["a value contains itself"]),
+    ("anchors: none", "anchors: none\n---\nname: more", ["found a second document"]),
+    (
+        "training: {epochs: 3}",
+        "refinement: {kind: feature-prior}",
+        ["'feature-prior' works on public features; found privacy.features.kind 'piecewise'"],
+    ),
 ]
 
 
@@ -82,7 +94,7 @@ def test_missing_empty_and_wrong_files(tmp_path, capsys):
         ("gone.yaml", "no such file"),
         ("empty.yaml", "is empty"),
         ("list.yaml", "expected a mapping"),
-        ("bytes.yaml", "cannot be read"),
+        ("bytes.yaml", "is not UTF-8 text"),
         ("", "found a folder"),
     ):
         assert guarded(["validate", str(tmp_path / name)]) == 2
@@ -100,11 +112,89 @@ def test_an_output_folder_that_holds_a_run_is_refused(good, tmp_path, capsys):
     assert guarded(["run", str(good), "--out", str(tmp_path / "out"), "--quiet"]) == 0
     before = (tmp_path / "out" / "rounds.csv").read_bytes()
     assert guarded(["run", str(good), "--out", str(tmp_path / "out")]) == 2
-    assert "already holds a run" in capsys.readouterr().err
+    assert "already holds a finished run" in capsys.readouterr().err
     assert (tmp_path / "out" / "rounds.csv").read_bytes() == before
     assert guarded(["run", "--resume", str(tmp_path / "out")]) == 2
     assert "finished" in capsys.readouterr().err
     assert guarded(["run", "--resume", str(tmp_path / "nowhere")]) == 2
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"graph.split.train": 0.001}, "is nobody to train on"),
+        ({"population.attackers.0.features": {"kind": "mimic-class", "label": 7}}, "group 'fakes': mimic-class: found"),
+        (
+            {
+                "population.attackers.0.targets": {"kind": "class", "label": 9},
+                "population.attackers.0.knowledge": ["protocol", "labels"],
+            },
+            "group 'fakes': class targets: nobody",
+        ),
+        (
+            {"server.refinement": {"kind": "edgerefine", "edge_count": "noisy"}},
+            "edgerefine: edge_count 'noisy' needs pair-bits reports",
+        ),
+    ],
+)
+def test_what_only_the_graph_shows_to_be_impossible_leaves_no_folder_behind(good, tmp_path, settings, message, capsys):
+    arguments = [f"--set={key}={json.dumps(value)}" for key, value in settings.items()]
+    assert guarded(["run", str(good), "--out", str(tmp_path / "out"), "-q", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_graph_of_one_node_is_refused(tmp_path, capsys):
+    np.savez(tmp_path / "one.npz", edge_index=np.zeros((2, 0), int), y=np.zeros(1, int), x=np.ones((1, 2)))
+    file = tmp_path / "one.yaml"
+    file.write_text("graph: {source: file, path: one.npz}\nprivacy: {unit: whole-list, features: {kind: none}}\n")
+    assert guarded(["run", str(file), "--out", str(tmp_path / "out")]) == 2
+    assert "has 1 node; expected at least 2" in capsys.readouterr().err
+
+
+def test_a_sweep_is_not_a_scenario_and_a_scenario_is_no_sweep(good, tmp_path, capsys):
+    sweep = tmp_path / "sweep.yaml"
+    sweep.write_text("scenario: good.yaml\nseeds: 2\n")
+    assert guarded(["run", str(sweep)]) == 2
+    assert "found a sweep file, expected a scenario file; use `graphwarden sweep`" in capsys.readouterr().err
+    for command in ("sweep", "tune"):
+        assert guarded([command, str(good)]) == 2
+        assert "found a scenario file" in capsys.readouterr().err
+
+
+def test_a_full_disk_ends_the_run_in_one_line_and_it_can_be_resumed(good, tmp_path, monkeypatch, capsys):
+    out, sync = tmp_path / "out", os.fsync
+    monkeypatch.setattr("os.fsync", lambda file: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    assert guarded(["run", str(good), "--out", str(out), "-q", "--set", "rounds=2"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"{out}: cannot write: No space left on device") and "--resume" in said
+    monkeypatch.setattr("os.fsync", sync)
+    assert guarded(["run", "--resume", str(out), "-q"]) == 0
+    assert len((out / "rounds.csv").read_text().splitlines()) == 3
+
+
+def test_a_path_that_the_system_refuses_is_named(good, capsys):
+    assert guarded(["run", str(good), "--out", "x" * 400]) == 1
+    said = capsys.readouterr().err
+    assert "File name too long" in said and "Traceback" not in said
+
+
+def test_a_run_that_needs_more_memory_than_there_is_says_so(good, tmp_path, monkeypatch, capsys):
+    def nothing_left(*_):
+        raise MemoryError("Unable to allocate 10 GiB")
+
+    monkeypatch.setattr("sim.engine.Simulation.step", nothing_left)
+    assert guarded(["run", str(good), "--out", str(tmp_path / "out"), "-q"]) == 1
+    assert capsys.readouterr().err == "out of memory: Unable to allocate 10 GiB\n"
+
+
+def test_a_name_is_no_path(good, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert guarded(["run", str(good), "-q", "--set", "name=../../a b/c"]) == 0
+    assert [folder.name[:6] for folder in (tmp_path / "below" / "runs").iterdir()] == ["a-b-c-"]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +203,10 @@ def test_an_output_folder_that_holds_a_run_is_refused(good, tmp_path, capsys):
         (["--set", "server.pruning.gama=3"], "server.pruning.gama: unknown key 'gama'"),
         (["--set", "population.attackers.4.share=0.1"], "has 1 items; found index 4"),
         (["--set", "rounds"], "expected KEY=VALUE"),
+        (
+            ["--set", "privacy.ties.kind=group-degrees", "--set", "server.refinement.kind=none"],
+            "privacy.ties.kind 'group-degrees' sends group-degrees",
+        ),
         (["--set", "rounds.x=3"], "holds a single value"),
         (["--set", "server.suspicion.kind=meangap"], "did you mean 'mean-gap'?"),
         (["--set", "server.pruning.kind=none", "--set", "server.pruning.gamma=3"], "server.pruning.gamma: unknown key"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from scipy import sparse
@@ -33,6 +33,8 @@ def read_npz(path: Path, trusted: bool = False) -> Parts:
 
     Only a `trusted` file may hold pickled objects. Raises GraphError for another layout or an unreadable file.
     """
+    if path.is_file() and not is_zipfile(path):
+        raise GraphError(f"cannot read {path} as an npz graph: it is no npz file")
     try:
         with np.load(path, allow_pickle=trusted) as held:
             return _parts({key: held[key] for key in held.files}, path)

@@ -25,6 +25,8 @@ def read_data(path: Path) -> Parts:
     except Exception as error:  # pickle and zip readers raise all sorts
         lines = str(error).strip().splitlines() or [type(error).__name__]
         reason = next((line.strip() for line in lines if "Unpickler" in line), lines[0])
+        if "file an issue" in reason:  # torch's own advice, which does not fit a user's file
+            reason = "nothing in it that torch can load as data"
         raise GraphError(f"cannot read {path} as a saved PyG Data: {reason}") from error
     if isinstance(held, tuple) and held and isinstance(held[0], (dict, torch_geometric.data.Data)):
         held = held[0]  # what a dataset's processed file holds: (data, slices, ...)
