@@ -35,6 +35,8 @@ from sim.scenario import Scenario
 Progress = Callable[[int, str], None]
 PHASES_A_ROUND = 16
 """Network draws are keyed by round * 16 + phase."""
+LEAST_EPSILON = 1e-9
+"""Local budget of one report below which nothing is simulated."""
 
 
 class Simulation(mesa.Model):
@@ -289,7 +291,8 @@ def with_features(scenario: Scenario, graph: Graph) -> Graph:
 
 
 def public_protocol(scenario: Scenario, graph: Graph, participants: int) -> Protocol:
-    """The public facts of a run, with the local budgets of one report."""
+    """The public facts of a run, with the local budgets of one report. Raises InputError for a budget that rounds away
+    beside the noise."""
     privacy = scenario.privacy
     share = 1.0 / scenario.rounds if privacy.across_rounds == "split" else 1.0
     features: Any = privacy.features
@@ -298,6 +301,12 @@ def public_protocol(scenario: Scenario, graph: Graph, participants: int) -> Prot
     ties = scenario.tie_protocol()
     if ties.form != "none":
         ties = ties.localised(privacy.unit, participants, share)
+    for name, part, off in (("features", features, features.kind == "none"), ("ties", ties, ties.form == "none")):
+        if not off and part.epsilon < LEAST_EPSILON:
+            raise InputError(
+                f"privacy.{name}.epsilon: one report gets {part.epsilon:.3g}, which floating point cannot tell from "
+                f"nothing beside the noise; allowed: enough for at least {LEAST_EPSILON:g}"
+            )
     return Protocol(
         participants, graph.dimensions, graph.classes, features, ties, privacy.unit, scenario.rounds, graph.mean_degree
     )

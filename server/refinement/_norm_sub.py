@@ -29,6 +29,5 @@ def norm_sub(noisy: np.ndarray) -> np.ndarray:
     best = low
     if low > 0 and total(low - 1) - target <= abs(total(low) - target):
         best = low - 1
-    while best > 0 and total(best - 1) == total(best):
-        best -= 1
+    # Smaller amounts of the same sum give the same numbers: what is cut at 0 only shrinks where it is positive.
     return np.maximum(whole - best, 0)
