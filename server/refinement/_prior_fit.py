@@ -157,9 +157,15 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(x)))
 
 
+def odds_of(probability: np.ndarray) -> np.ndarray:
+    """p / (1 - p), finite and above 0 also where p was rounded to 0 or 1."""
+    inside = np.clip(probability, 1e-300, 1 - 2.0**-53)
+    return inside / (1 - inside)
+
+
 def expected_ties(prior: np.ndarray, cells: Cells, epsilon: float) -> float:
     """Sum over all pairs of the posterior probability, from the prior probability of each cell and its noisy bits."""
-    odds = prior / (1 - prior)
+    odds = odds_of(prior)
     tied = odds * np.exp(epsilon) / (1 + odds * np.exp(epsilon))
     free = odds * np.exp(-epsilon) / (1 + odds * np.exp(-epsilon))
     return float((cells.ones * tied + (cells.pairs - cells.ones) * free).sum())

@@ -135,9 +135,10 @@ class Estimate:
     def top(self, wanted: int, rank: Any) -> Any:
         """The pairs that rank highest, see `Ranking.top`."""
         from server.refinement._pair_ranking import rank_value, value_exceeded
+        from server.refinement._prior_fit import odds_of
 
-        logit, cells = np.log(self.after / (1 - self.after)), self.cells
-        prior = np.log(self.prior / (1 - self.prior))
+        logit, cells = np.log(odds_of(self.after)), self.cells
+        prior = np.log(odds_of(self.prior))
         values = np.concatenate(
             [rank_value(rank, prior, logit + self.epsilon), rank_value(rank, prior, logit - self.epsilon)]
         )
