@@ -66,6 +66,8 @@ class RunDirectory:
     def refuse_taken(path: str | Path) -> None:
         """Raise InputError when a folder already holds a run."""
         path = Path(path)
+        if (path / "sweep.json").exists():
+            raise InputError(f"{path}: this folder already holds a sweep; choose another --out")
         if (path / "summary.json").exists():
             raise InputError(f"{path}: this folder already holds a finished run; choose another --out")
         if (path / "scenario.yaml").exists():

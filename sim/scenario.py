@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from agents.population import HonestUsers
@@ -19,7 +20,7 @@ from agents.strategies.base import AttackerGroup
 from server.pruning.base import missing_p_values
 from server.stages import ServerSettings
 from sim import document, overrides
-from sim.kernel.component import Path, Problem, Section, add_plugin_folder, build, dump
+from sim.kernel.component import Path, Problem, Section, add_plugin_folder, build, dump, show
 from sim.kernel.errors import InputError
 from sim.kernel.graphs import GraphSource
 from sim.kernel.network import Network
@@ -109,18 +110,29 @@ def load(source: str | FilePath | dict[str, Any], settings: dict[str, Any] | Non
     Raises InputError that lists every problem: file, line, key, what was found, what is allowed, the nearest name.
     """
     if isinstance(source, dict):
-        paper = document.Document("scenario", copy.deepcopy(source))
+        paper = document.Document("scenario", plain(source))
+    elif not isinstance(source, str | FilePath):
+        raise InputError(f"found {show(source)}; expected the path of a scenario file, or plain data as in one")
     else:
         source = document.locate(source)
         paper = document.read(source)
         add_plugin_folder(str(FilePath(source).resolve().parent))
         document.expect(paper, "scenario")
-    notes = overrides.apply(paper.data, settings or {}, Scenario)
+    notes = overrides.apply(paper.data, plain(settings or {}), Scenario)
     folder = None if isinstance(source, dict) else FilePath(source).resolve().parent
     scenario, problems = resolve(paper.data, folder)
     if problems or scenario is None:
         raise InputError(explain(paper, problems, settings or {}))
     return Loaded(scenario, notes)
+
+
+def plain(value: Any) -> Any:
+    """A copy of data as YAML would give it: what a notebook hands over may hold tuples and numpy's numbers."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return plain(value.tolist()) if isinstance(value, np.generic | np.ndarray) else copy.deepcopy(value)
 
 
 def resolve(data: dict[str, Any], folder: FilePath | None) -> tuple[Scenario | None, list[Problem]]:

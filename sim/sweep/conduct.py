@@ -72,6 +72,8 @@ def prepare(plan: Plan, out: str | Path | None = None, shard: tuple[int, int] | 
     blind = [point.name for point in plan.points if not point.scenario.observer]
     if blind:
         raise InputError(f"{plan.file}: point {blind[0]!r} has `observer: false`, so there is nothing to summarise")
+    if (store.folder / "scenario.yaml").exists():
+        raise InputError(f"{store.folder}: this folder already holds a run; choose another --out")
     try:
         (store.folder / "runs").mkdir(parents=True, exist_ok=True)
     except OSError as error:

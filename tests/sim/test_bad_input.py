@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sim.cli import guarded
+from sim.kernel.errors import InputError
 
 GOOD = """\
 name: good
@@ -251,3 +252,26 @@ def test_the_resolved_scenario_loads_to_an_equal_one(good, tmp_path):
     scenario = load_scenario(good)
     (tmp_path / "again.yaml").write_text(scenario.to_yaml())
     assert load_scenario(tmp_path / "again.yaml") == scenario
+
+
+def test_a_run_and_a_sweep_do_not_share_a_folder(good, tmp_path, capsys):
+    sweep = tmp_path / "sweep.yaml"
+    sweep.write_text("scenario: good.yaml\nset: {server.training.epochs: 1}\n")
+    assert guarded(["run", str(good), "-q", "--out", str(tmp_path / "run")]) == 0
+    assert guarded(["sweep", str(sweep), "-q", "--out", str(tmp_path / "run")]) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "sweep.json").write_text("{}")
+    assert guarded(["run", str(good), "-q", "--out", str(tmp_path / "sweep")]) == 2
+    assert "already holds a sweep" in capsys.readouterr().err
+
+
+def test_a_notebook_may_hand_over_tuples_and_numpys_numbers():
+    from sim.scenario import load_scenario
+
+    data = {"graph": {"source": "karate"}, "population": {"attackers": ({"count": np.int64(2)},)}}
+    loaded = load_scenario(data, seed=np.int32(3), **{"privacy.ties.epsilon": np.float64(2.5)})
+    assert (loaded.seed, loaded.population.attackers[0].count, loaded.privacy.ties.epsilon) == (3, 2, 2.5)
+    for wrong in (3, None, ["a.yaml"]):
+        with pytest.raises(InputError, match="expected the path of a scenario file"):
+            load_scenario(wrong)
