@@ -64,7 +64,9 @@ def share_of_ones(evidence: Evidence, kept: np.ndarray) -> float:
     else:
         u, v = np.repeat(np.arange(evidence.n), np.diff(evidence.lists.indptr)), evidence.lists.indices
     pairs = observed_pairs(evidence, kept)
-    return float((kept[u] & kept[v]).sum()) / pairs if pairs else float("nan")
+    ones = float((kept[u] & kept[v]).sum())
+    # Where users are silent, `pairs` is an expectation, which the ones may exceed.
+    return min(ones / pairs, 1.0) if pairs else float("nan")
 
 
 def observed_pairs(evidence: Evidence, kept: np.ndarray) -> float:
