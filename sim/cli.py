@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Iterator
@@ -247,6 +248,9 @@ def resumable(folder: Path) -> Iterator[None]:
 
 def main() -> None:
     """Entry point: exit code 0 done, 1 the run failed, 2 the input is wrong, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without the sign for plus-minus is no reason to fail
     sys.exit(guarded(sys.argv[1:]))
 
 

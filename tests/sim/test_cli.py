@@ -1,6 +1,7 @@
 """The command, as a user types it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -174,3 +175,15 @@ def test_shipped_scenarios_are_found_by_name_from_anywhere(name, tmp_path, monke
     (tmp_path / "quickstart.yaml").write_text("name: 5\n")
     assert guarded(["validate", "quickstart.yaml"]) == 2, "a file of the user's own comes first"
     assert guarded(["validate", "../quickstart"]) == 2
+
+
+def test_a_terminal_that_knows_ascii_only_gets_question_marks(tmp_path):
+    sweep = tmp_path / "sweep.yaml"
+    write(tmp_path, rounds=1)
+    sweep.write_text("scenario: tiny.yaml\nseeds: 2\n")
+    code = "import sys; from sim.cli import main; main()"
+    arguments = [sys.executable, "-c", code, "sweep", str(sweep), "--out", str(tmp_path / "out"), "--workers", "1"]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, env=plain)
+    assert done.returncode == 0, done.stderr
+    assert "0." in done.stdout and "\u00b1" not in done.stdout
