@@ -11,6 +11,7 @@ import difflib
 import importlib
 import pkgutil
 import sys
+import traceback
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -145,6 +146,11 @@ class Family:
         except (ImportError, AttributeError, ValueError, SyntaxError) as error:
             raise LookupError(
                 f"cannot load {kind!r}: {error} (looked beside the scenario and on the Python path)"
+            ) from error
+        except Exception as error:  # whatever the user's module does when it is imported
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            raise LookupError(
+                f"cannot load {kind!r}: {type(error).__name__}: {error} ({last.filename}, line {last.lineno})"
             ) from error
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise LookupError(f"{kind!r} is not a subclass of {self.base.__module__}.{self.base.__qualname__}")

@@ -275,3 +275,10 @@ def test_a_notebook_may_hand_over_tuples_and_numpys_numbers():
     for wrong in (3, None, ["a.yaml"]):
         with pytest.raises(InputError, match="expected the path of a scenario file"):
             load_scenario(wrong)
+
+
+def test_a_users_module_that_fails_to_load_is_named_with_its_line(good, tmp_path, capsys):
+    (tmp_path / "failing_rule.py").write_text("\nprint(undefined_name)\n")
+    assert guarded(["validate", str(good), "--set", "server.pruning.kind=failing_rule:Rule"]) == 2
+    said = capsys.readouterr().err
+    assert "cannot load 'failing_rule:Rule': NameError" in said and "failing_rule.py, line 2" in said
