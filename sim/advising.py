@@ -8,9 +8,9 @@ from agents.privacy.ties import TieProtocol
 from server.channel import Trust
 from server.refinement import Refinement
 from sim.advise import Advice, advise, warning
-from sim.engine import public_protocol
 from sim.kernel.errors import InputError
 from sim.kernel.randomness import Streams
+from sim.premises import load_graph, public_protocol
 from sim.scenario import Scenario
 
 FORMS = ("verification-list", "binary-list")
@@ -33,7 +33,7 @@ def advise_scenario(scenario: Scenario) -> Advice:
         raise InputError(
             f"advise: privacy.ties sends {form} reports; it knows about {' and '.join(FORMS)} reports only"
         )
-    graph = scenario.graph.load(Streams(scenario.seed))
+    graph = load_graph(scenario, Streams(scenario.seed))
     groups, honest = scenario.population.attackers, scenario.population.honest
     injected = sum(group.size(graph.nodes) for group in groups)
     wanted = [getattr(group.targets, "per_attacker", 1) for group in groups]
@@ -65,7 +65,7 @@ def warnings(scenario: Scenario) -> list[str]:
             sentences.append(f"{said}; `graphwarden advise` shows what the budget buys")
     refinement = scenario.server.refinement
     if type(refinement).warning is not Refinement.warning:  # else the graph need not be loaded for it
-        graph = scenario.graph.load(Streams(scenario.seed))
+        graph = load_graph(scenario, Streams(scenario.seed))
         participants = graph.nodes + sum(group.size(graph.nodes) for group in scenario.population.attackers)
         if (said := refinement.warning(public_protocol(scenario, graph, participants))) is not None:
             sentences.append(said)

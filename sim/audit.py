@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from agents.privacy.audit import AuditRow, Effort, audit_protocol, exit_code
 from agents.privacy.audit.rows import NOT_LDP
 from agents.protocol import Protocol
-from sim.engine import public_protocol, with_features
 from sim.kernel.randomness import Streams
+from sim.premises import load_graph, public_protocol, with_features
 from sim.scenario import Scenario
 
 STILL = {
@@ -39,7 +39,7 @@ def audit(scenario: Scenario, effort: Effort | None = None, tell: Callable[[str]
     """
     tell("graph")
     streams = Streams(scenario.seed)
-    graph = with_features(scenario, scenario.graph.load(streams))
+    graph = with_features(scenario, load_graph(scenario, streams))
     participants = graph.nodes + sum(group.size(graph.nodes) for group in scenario.population.attackers)
     protocol = public_protocol(scenario, graph, participants)
     rows = audit_protocol(

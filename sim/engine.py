@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,29 +14,28 @@ import simpy
 from scipy import sparse
 
 from agents.attacker import Attacker
-from agents.coalition import Coalition, Granted, Plan
+from agents.coalition import Coalition, Plan
 from agents.honest import HonestUser
 from agents.population import MEMOIZED, Population
 from agents.privacy.ledger import Ledger
-from agents.protocol import Feedback, Protocol, RoundCall
+from agents.protocol import Feedback, RoundCall
 from agents.report import ReportBatch, join
 from agents.user import User
 from server.pipeline import Outcome, Pipeline, adjacency
 from server.server import ServerAgent
 from sim.directory import Directory
 from sim.facts import RoundFacts
-from sim.kernel.errors import InputError, SettingError
+from sim.kernel.errors import SettingError
 from sim.kernel.graphs import Graph
 from sim.kernel.network import collect
 from sim.kernel.randomness import Streams
 from sim.observer import Observer
+from sim.premises import grant, load_graph, public_protocol, refuse_untrainable, with_features
 from sim.scenario import Scenario
 
 Progress = Callable[[int, str], None]
 PHASES_A_ROUND = 16
 """Network draws are keyed by round * 16 + phase."""
-LEAST_EPSILON = 1e-9
-"""Local budget of one report below which nothing is simulated."""
 
 
 class Simulation(mesa.Model):
@@ -52,7 +51,7 @@ class Simulation(mesa.Model):
         self.notes: list[str] = []  # sentences for the user, from before the first round
         self.outcome: Outcome | None = None
         self.environment = simpy.Environment()
-        graph = with_features(scenario, scenario.graph.load(streams))
+        graph = with_features(scenario, load_graph(scenario, streams))
         self._streams = streams
         self._settle(scenario, graph, streams)
 
@@ -62,7 +61,7 @@ class Simulation(mesa.Model):
         sizes = [group.size(honest) for group in groups]
         participants = honest + sum(sizes)
         train, validation, test = scenario.graph.split.draw(graph.labels, streams)
-        refuse_what_cannot_run(scenario, graph, train)
+        refuse_untrainable(scenario, graph, train)
         self.protocol = public_protocol(scenario, graph, participants)
         self.directory = Directory.draw(participants, streams)
 
@@ -267,57 +266,3 @@ class Simulation(mesa.Model):
         ids: Any = getattr(mesa.Agent, "_ids", None)
         if hasattr(ids, "pop"):
             ids.pop(self, None)
-
-
-def refuse_what_cannot_run(scenario: Scenario, graph: Graph, train: np.ndarray) -> None:
-    """Raise InputError for a graph that the scenario cannot be played on: known once it is loaded and split."""
-    if graph.nodes < 2:
-        raise InputError(f"graph {graph.name!r} has {graph.nodes} node; expected at least 2, since a tie needs two")
-    if scenario.server.training.kind != "none" and not train.any():
-        labelled = int((graph.labels >= 0).sum())
-        raise InputError(
-            f"graph.split.train: {scenario.graph.split.train:g} of the {labelled} labelled users of graph "
-            f"{graph.name!r} is nobody to train on; expected at least one (or server.training: {{kind: none}})"
-        )
-
-
-def with_features(scenario: Scenario, graph: Graph) -> Graph:
-    """The graph itself, or with one constant feature where it has none and the scenario leaves features public."""
-    if graph.dimensions:
-        return graph
-    if scenario.privacy.features.kind != "none":
-        raise InputError(f"graph {graph.name!r} has no features; set privacy.features: {{kind: none}}")
-    return replace(graph, features=sparse.csr_array(np.ones((graph.nodes, 1), dtype=np.float32)))
-
-
-def public_protocol(scenario: Scenario, graph: Graph, participants: int) -> Protocol:
-    """The public facts of a run, with the local budgets of one report. Raises InputError for a budget that rounds away
-    beside the noise."""
-    privacy = scenario.privacy
-    share = 1.0 / scenario.rounds if privacy.across_rounds == "split" else 1.0
-    features: Any = privacy.features
-    if features.kind != "none":
-        features = features.model_copy(update={"epsilon": features.epsilon * share})
-    ties = scenario.tie_protocol()
-    if ties.form != "none":
-        ties = ties.localised(privacy.unit, participants, share)
-    for name, part, off in (("features", features, features.kind == "none"), ("ties", ties, ties.form == "none")):
-        if not off and part.epsilon < LEAST_EPSILON:
-            raise InputError(
-                f"privacy.{name}.epsilon: one report gets {part.epsilon:.3g}, which floating point cannot tell from "
-                f"nothing beside the noise; allowed: enough for at least {LEAST_EPSILON:g}"
-            )
-    return Protocol(
-        participants, graph.dimensions, graph.classes, features, ties, privacy.unit, scenario.rounds, graph.mean_degree
-    )
-
-
-def grant(knowledge: Sequence[str], graph: Graph, train: np.ndarray, participants: int) -> Granted:
-    """Copies of exactly what a group's `knowledge` grants."""
-    labels = np.full(participants, -1, dtype=np.int64)
-    labels[: graph.nodes][train] = graph.labels[train]
-    return Granted(
-        degrees=np.diff(graph.ties.indptr).copy() if "degrees" in knowledge else None,
-        labels=labels if "labels" in knowledge else None,
-        graph=sparse.csr_array(graph.ties.copy()) if "graph" in knowledge else None,
-    )

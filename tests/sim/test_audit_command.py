@@ -8,8 +8,8 @@ from tiny_worlds import simulation
 from agents.privacy.audit import Effort
 from sim.audit import STILL, audit, headline, noticed, truth_may_move
 from sim.cli import guarded
-from sim.engine import public_protocol
 from sim.kernel.randomness import Streams
+from sim.premises import public_protocol
 from sim.scenario import load
 
 LIGHT = Effort(pilot=20_000, most=200_000)
