@@ -70,7 +70,7 @@ def _execute(
     try:
         if state is not None:
             simulation.restore(state)
-        if directory is not None and (state is not None or (directory.path / "rounds.csv").exists()):
+        if directory is not None:
             directory.rewrite(observer.rows if observer else [], observer.groups if observer else [])
         while simulation.round < scenario.rounds:
             done = (len(observer.rows), len(observer.groups)) if observer else (0, 0)

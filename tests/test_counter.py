@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from sim.kernel.counter import below, philox, unit
+from sim.kernel.counter import below, failures, philox, unit
 from sim.kernel.randomness import Streams
 
 
@@ -38,3 +38,16 @@ def test_below_stays_in_range_and_is_even():
     values = _below_many(words, 6)
     counts = np.bincount(values.astype(int), minlength=6)
     assert len(counts) == 6 and abs(counts - 10_000).max() < 500
+
+
+@njit
+def _failures_many(words, log_miss, most):
+    return np.array([failures(w, log_miss, most) for w in words])
+
+
+def test_failures_are_geometric_and_cut_where_no_integer_would_hold_them():
+    """Hits with probability 0.3: P(no failure) = 0.3 and the mean is 0.7 / 0.3; with hits of 1e-300 all are cut."""
+    words = np.random.Generator(np.random.Philox(5)).bit_generator.random_raw(100_000)
+    found = _failures_many(words, np.log1p(-0.3), 10_000)
+    assert abs((found == 0).mean() - 0.3) < 0.006 and abs(found.mean() - 0.7 / 0.3) < 0.04
+    assert (_failures_many(words[:100], -1e-300, 8192) == 8192).all()

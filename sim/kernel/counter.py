@@ -6,6 +6,8 @@ word i % 4 of the block with counter (1 + i // 4, b, id, e).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit, uint64
 
@@ -45,6 +47,15 @@ def philox(c0, c1, c2, c3, k0, k1):
 def unit(word):
     """A double in [0, 1) from a word, exactly as `Generator.random` makes it."""
     return float(word >> _11) * _TO_UNIT
+
+
+@njit(inline="always")
+def failures(word, log_miss, most):
+    """How many misses come before the next hit, each a miss with probability e^log_miss; cut at `most`.
+
+    Cut as a float, before it becomes an integer: where hits are rare enough, no integer holds the number.
+    """
+    return int(min(math.log(1.0 - unit(word)) / log_miss, float(most)))
 
 
 @njit(inline="always")

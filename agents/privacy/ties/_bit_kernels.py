@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit, uint64
 
-from sim.kernel.counter import philox, unit
+from sim.kernel.counter import failures, philox, unit
 from sim.kernel.randomness import BLOCK
 
 _BLOCK = BLOCK
@@ -61,8 +61,7 @@ def flip_bits(indptr, indices, senders, columns, owned_only, flip, key, held_key
                 else:
                     word = words[3]
                 draw += 1
-                skip = math.log(1.0 - unit(word)) / log_keep
-                column += 1 + int(min(skip, float(_BLOCK)))  # cut as a float: at a large epsilon no integer holds it
+                column += 1 + failures(word, log_keep, _BLOCK)
                 limit = min(column, end)
                 while held < last and indices[held] < limit:
                     other = indices[held]

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from sim.kernel.counter import below, philox, unit
+from sim.kernel.counter import below, failures, philox, unit
 from sim.kernel.randomness import BLOCK
 
 _BLOCK = BLOCK
@@ -45,8 +45,7 @@ def randomise(indptr, indices, levels, senders, columns, symbols, replaced, key,
                 else:
                     skip_word, symbol_word = words[2], words[3]
                 draw += 1
-                skip = math.log(1.0 - unit(skip_word)) / log_keep
-                column += 1 + int(min(skip, float(_BLOCK)))  # cut as a float: at a large epsilon no integer holds it
+                column += 1 + failures(skip_word, log_keep, _BLOCK)
                 limit = min(column, end)
                 while held < last and indices[held] < limit:
                     level = int(levels[held])

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit, uint64
 
-from sim.kernel.counter import philox, unit
+from sim.kernel.counter import failures, philox, unit
 from sim.kernel.randomness import BLOCK
 
 _BLOCK = BLOCK
@@ -45,8 +45,7 @@ def sample_rows(indptr, indices, senders, epochs, keeps, columns, flip, key, hel
                         words = philox(1 + (draw >> 2), block, sender, epoch, key[0], key[1])
                     word = words[0] if turn == 0 else words[1] if turn == 1 else words[2] if turn == 2 else words[3]
                     draw += 1
-                    skip = math.log(1.0 - unit(word)) / log_drop
-                    column += 1 + int(min(skip, float(_BLOCK)))
+                    column += 1 + failures(word, log_drop, _BLOCK)
                     limit = min(column, end)
                     while size + (last - held) + 1 >= len(out):
                         larger = np.empty(2 * len(out), np.int32)
